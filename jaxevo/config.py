@@ -1,0 +1,210 @@
+"""Every setting of a search, with the paper's values as defaults.
+
+One frozen dataclass a concern; `SearchConfig` holds them together. The help text beside a field is the help text of the
+flag made from it, and the paper's symbol for it stands there too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+
+def _field(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help_text, "choices": choices})
+
+
+def _check(condition: bool, name: str, value: Any, rule: str) -> None:
+    if not condition:
+        raise ValueError(f"{name}={value} is not possible: {rule}")
+
+
+def _check_probabilities(config: Any, *names: str) -> None:
+    for name in names:
+        _check(0 <= getattr(config, name) <= 1, name, getattr(config, name), "a probability lies between 0 and 1")
+
+
+def _check_at_least(config: Any, bound: float, *names: str) -> None:
+    for name in names:
+        _check(getattr(config, name) >= bound, name, getattr(config, name), f"the smallest value is {bound}")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvolutionConfig:
+    """The evolutionary algorithm (paper, sections 3.2 and 4.2)."""
+
+    population_size: int = _field(10, "individuals in the population (P)")
+    num_offspring: int = _field(10, "offspring a generation (F)")
+    sample_size: int = _field(2, "individuals a tournament draws (S)")
+    num_generations: int = _field(200, "generations after the initial one (G)")
+    min_nodes: int = _field(2, "fewest nodes of a cell (B_min)")
+    max_nodes: int = _field(6, "most nodes of a cell (B_max)")
+    crossover_bias: float = _field(0.6, "probability that a node comes from the better parent (tau_cross)")
+    op_mutation_prob: float = _field(0.4, "probability of the operation mutation (tau_m-op)")
+    edge_mutation_prob: float = _field(0.4, "probability of the hidden state mutation (tau_m-edge)")
+    add_node_prob: float = _field(0.2, "probability of the mutation that appends a node (tau_b)")
+    stagnant_op_mutation_prob: float = _field(0.6, "tau_m-op after soft stagnation avoidance (tau_m-op-avoid)")
+    stagnant_edge_mutation_prob: float = _field(0.6, "tau_m-edge after soft stagnation avoidance (tau_m-edge-avoid)")
+    stagnation_start: int = _field(50, "first generation at which stagnation is looked for")
+    stagnation_patience: int = _field(40, "generations without a better best that count as stagnation (A_stag)")
+    mating_pool: str = _field(
+        "growing",
+        "where parents are drawn from: the population with the offspring so far (growing, Algorithm 1) or without",
+        ("growing", "survivors"),
+    )
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "population_size", "num_offspring", "sample_size", "min_nodes", "stagnation_patience")
+        _check_at_least(self, 0, "num_generations", "stagnation_start")
+        _check(self.max_nodes >= self.min_nodes, "max_nodes", self.max_nodes, f"min_nodes is {self.min_nodes}")
+        _check(self.max_nodes <= 12, "max_nodes", self.max_nodes, "a cell has at most 12 nodes")
+        _check(
+            self.sample_size <= self.population_size,
+            "sample_size",
+            self.sample_size,
+            f"only {self.population_size} individuals can be drawn (population_size)",
+        )
+        _check_probabilities(self, "crossover_bias", "op_mutation_prob", "edge_mutation_prob", "add_node_prob")
+        _check_probabilities(self, "stagnant_op_mutation_prob", "stagnant_edge_mutation_prob")
+        _check_choice(self, "mating_pool")
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkConfig:
+    """How a genome becomes a network (paper, section 4.2); the image's shape and the classes come from the data."""
+
+    channels: int = _field(24, "feature maps of an operation in the first cells (D)")
+    channel_multiplier: int = _field(2, "factor on the feature maps after a reduction cell (K)")
+    num_normal_cells: int = _field(3, "groups of normal cells, with a reduction cell between two groups (N)")
+    normal_repeats: int = _field(1, "normal cells in a group")
+    dropout_rate: float = _field(0.2, "dropout before the classifier")
+    conv_kind: str = _field("separable", "separable: depthwise then 1x1, as NASNet's; full: one dense kernel", ("separable", "full"))
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "channels", "channel_multiplier", "num_normal_cells", "normal_repeats")
+        _check(0 <= self.dropout_rate < 1, "dropout_rate", self.dropout_rate, "it lies in [0, 1)")
+        _check_choice(self, "conv_kind")
+
+    def stack(self) -> tuple[tuple[str, int], ...]:
+        """The cells in order, each `("normal" | "reduction", channels)`: N R N R N with D, D, 2D, 2D, 4D."""
+        cells: list[tuple[str, int]] = []
+        for group in range(self.num_normal_cells):
+            channels = self.channels * self.channel_multiplier**group
+            cells += [("normal", channels)] * self.normal_repeats
+            if group < self.num_normal_cells - 1:
+                cells.append(("reduction", channels))
+        return tuple(cells)
+
+    def check_image(self, height: int, width: int) -> None:
+        """Raises `ValueError` if an image of this size vanishes in the reductions."""
+        smallest = 2 ** (self.num_normal_cells - 1)
+        _check(
+            min(height, width) >= smallest,
+            "num_normal_cells",
+            self.num_normal_cells,
+            f"its {self.num_normal_cells - 1} reductions need images of at least {smallest}x{smallest} pixels, "
+            f"these have {height}x{width}; resize the images or use fewer normal cells",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """How a network's weights are trained (paper, section 4.2)."""
+
+    epochs: int = _field(15, "passes over the training images")
+    batch_size: int = _field(64, "images a step")
+    learning_rate: float = _field(1e-4, "Adam's rate at the start")
+    rate_decay: float = _field(0.01, "the rate decays exponentially to this fraction of its start")
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "epochs", "batch_size")
+        _check(self.learning_rate > 0, "learning_rate", self.learning_rate, "it is positive")
+        _check(0 < self.rate_decay <= 1, "rate_decay", self.rate_decay, "it lies in (0, 1]")
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+    """Which images are searched on and how they are divided."""
+
+    dataset: str = _field("digits", "a data set's name, a folder of class folders, or an .npz file")
+    train_examples: int = _field(0, "train candidates on a stratified subset of this many images; 0: all")
+    validation_fraction: float = _field(0.1, "part of the training split that only measures fitness")
+    image_size: int = _field(0, "resize images to this side in pixels; 0: as they are")
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 0, "train_examples", "image_size")
+        _check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "it lies in (0, 1)")
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchConfig:
+    """A whole search: the same configuration gives the same result on the same machine."""
+
+    seed: int = _field(0, "the run's only source of randomness")
+    reuse_fitness: bool = _field(True, "give an isomorphic genome the fitness that was measured first")
+    retrain_best: int = _field(3, "how many of the best are trained again with fresh seeds before the final choice")
+    retrain_seeds: int = _field(2, "fresh trainings of each of them")
+    max_consecutive_failures: int = _field(20, "failed candidates in a row that end the search")
+    engine: str = _field(
+        "auto",
+        "universal: one program for all genomes; compiled: one each; auto: universal on a CPU",
+        ("auto", "universal", "compiled"),
+    )
+    data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    evolution: EvolutionConfig = dataclasses.field(default_factory=EvolutionConfig)
+    network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
+    training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
+    final_training: TrainingConfig = dataclasses.field(default_factory=lambda: TrainingConfig(epochs=100, learning_rate=1e-3))
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best")
+        _check_at_least(self, 1, "max_consecutive_failures")
+        _check_choice(self, "engine")
+
+
+def _check_choice(config: Any, name: str) -> None:
+    choices = next(f for f in dataclasses.fields(config) if f.name == name).metadata["choices"]
+    _check(getattr(config, name) in choices, name, getattr(config, name), f"choose one of {', '.join(choices)}")
+
+
+def flatten(config: Any) -> dict[str, Any]:
+    """All leaf fields by flag name; those of `final_training` begin with `final_`."""
+    return {name: _get(config, path) for name, (path, _) in leaf_fields(type(config)).items()}
+
+
+def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field]]:
+    """Flag name -> (path of attribute names, field) for a config class and those inside it."""
+    hints, leaves = typing.get_type_hints(cls), {}
+    for field in dataclasses.fields(cls):
+        inner = hints[field.name]
+        if dataclasses.is_dataclass(inner):
+            prefix = "final_" if field.name == "final_training" else ""
+            for name, (path, leaf) in leaf_fields(inner).items():  # type: ignore[arg-type]
+                leaves[prefix + name] = ((field.name, *path), leaf)
+        else:
+            leaves[field.name] = ((field.name,), field)
+    return leaves
+
+
+def replace(config: Any, values: Mapping[str, Any]) -> Any:
+    """A copy with the fields of these flag names replaced, checked as a whole. Raises `ValueError`."""
+    leaves, groups, own = leaf_fields(type(config)), {}, {}
+    for name, value in values.items():
+        if name not in leaves:
+            raise ValueError(f"unknown setting {name!r}")
+        path, leaf = leaves[name]
+        if len(path) == 1:
+            own[path[0]] = value
+        else:
+            groups.setdefault(path[0], {})[leaf.name] = value
+    for group, inner in groups.items():
+        own[group] = dataclasses.replace(getattr(config, group), **inner)
+    return dataclasses.replace(config, **own)
+
+
+def _get(config: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        config = getattr(config, name)
+    return config
