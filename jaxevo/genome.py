@@ -52,7 +52,7 @@ class Node:
         if len(self.inputs) != 2 or not all(type(i) is int for i in self.inputs):
             raise ValueError(f"inputs must be two state numbers, not {list(self.inputs)!r}")
         if len(self.ops) != 2 or not all(op in OPS for op in self.ops):
-            raise ValueError(f"ops must be two of {', '.join(OPS)}, not {', '.join(map(repr, map(str, self.ops)))}")
+            raise ValueError(f"ops must be two of {', '.join(OPS)}, not {[str(op) for op in self.ops]}")
 
     @property
     def operands(self) -> tuple[tuple[int, Op], tuple[int, Op]]:
@@ -119,7 +119,8 @@ def _expect_keys(data: Any, where: str, required: Iterable[str], optional: Itera
         raise ValueError(f"{where}: expected an object, found {type(data).__name__}")
     required, allowed = set(required), {*required, *optional}
     if unknown := sorted(set(data) - allowed):
-        raise ValueError(f"{where}: unknown key {', '.join(map(repr, unknown))}; allowed are {', '.join(sorted(allowed))}")
+        names = ", ".join(map(repr, unknown))
+        raise ValueError(f"{where}: unknown key {names}; allowed are {', '.join(sorted(allowed))}")
     if missing := sorted(required - set(data)):
         raise ValueError(f"{where}: missing key {', '.join(map(repr, missing))}")
 
@@ -147,42 +148,38 @@ def _parse_cell(data: Any, where: str) -> Cell:
 
 @functools.lru_cache(maxsize=4096)
 def _canonical_cell(cell: Cell) -> str:
-    """The lexicographically smallest listing of a cell over all its topological orders.
+    """The smallest listing of a cell over all its topological orders, where a node comes soon after those it reads.
 
     Listings grow node by node; of all partial listings only the smallest are kept, so ties (nodes that look alike so
-    far) are the only branching. Nodes with equal operands and equal readers are interchangeable and do not branch.
+    far) are the only branching, and of those with equal futures one is enough.
     """
-    readers = _readers(cell)
     labels: list[dict[int, int]] = [{0: 0, 1: 0}]  # state -> its number in the listing; the inputs are alike
     listing: list[tuple[tuple[int, str], ...]] = []
-    for position in range(cell.num_nodes):
+    for position in range(1, cell.num_nodes + 1):
         best: tuple[tuple[int, str], ...] | None = None
         chosen: dict[tuple, dict[int, int]] = {}
         for label in labels:
-            for k, node in enumerate(cell.nodes):
-                if k + NUM_INPUTS in label or not all(i in label for i in node.inputs):
+            for state, node in enumerate(cell.nodes, NUM_INPUTS):
+                if state in label or not all(i in label for i in node.inputs):
                     continue
-                code = tuple(sorted((label[i], str(op)) for i, op in node.operands))
+                # Numbers count downwards: readers of the latest states come first and soon tell like nodes apart.
+                code = tuple(sorted((-label[i], str(op)) for i, op in node.operands))
                 if best is None or code < best:
                     best, chosen = code, {}
                 if code == best:
-                    extended = label | {k + NUM_INPUTS: position + 1}
-                    twins = tuple((v, readers[s]) for s, v in sorted(extended.items(), key=lambda kv: kv[1]) if s > 1)
-                    chosen.setdefault(twins, extended)
+                    extended = label | {state: position}
+                    chosen.setdefault(_future(cell, extended), extended)
         assert best is not None  # a cell is acyclic, so some node is always ready
         listing.append(best)
         labels = list(chosen.values())
-    return " ".join("+".join(f"{i}.{op}" for i, op in code) for code in listing)
+    return " ".join("+".join(f"{-i}.{op}" for i, op in code) for code in listing)
 
 
-def _readers(cell: Cell) -> dict[int, tuple[tuple[int, str], ...]]:
-    """For each hidden state, who reads it and through which operation; equal readers make two states twins."""
-    readers: dict[int, list[tuple[int, str]]] = {k + NUM_INPUTS: [] for k in range(cell.num_nodes)}
-    for k, node in enumerate(cell.nodes):
-        for i, op in node.operands:
-            if i >= NUM_INPUTS:
-                readers[i].append((k, str(op)))
-    return {s: tuple(sorted(r)) for s, r in readers.items()}
+def _future(cell: Cell, label: Mapping[int, int]) -> tuple:
+    """All that decides how a partial listing can go on: the nodes still to come, and the numbers of what they read."""
+    rest = [state for state in range(NUM_INPUTS, cell.num_nodes + NUM_INPUTS) if state not in label]
+    read = {i for state in rest for i in cell.nodes[state - NUM_INPUTS].inputs}
+    return tuple(rest), tuple(label.get(i) for i in sorted(read))
 
 
 def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
@@ -240,4 +237,4 @@ def find(name: str) -> tuple[Genome, dict[str, Any]]:
     if (path := shipped_path(name)) is not None:
         return load(path)
     shipped = ", ".join(sorted(p.name for p in (pathlib.Path(__file__).parent / "genomes").glob("*.json")))
-    raise ValueError(f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give a path or a name")
+    raise ValueError(f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of these")

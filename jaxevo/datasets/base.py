@@ -1,0 +1,82 @@
+"""The records that hold images, the error every reader raises, and the bounds on what a file may ask for."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+MAX_SIDE = 4096  # pixels; a larger image is a mistake or an attack, no network here could take it
+MAX_BYTES = 4 << 30  # of pixels in one array
+MAX_PUBLISHED_BYTES = 1 << 30  # of one published split: SVHN's train split has 215 MiB
+
+
+class DataError(ValueError):
+    """Data that cannot be used; one sentence names the thing, its value and the remedy."""
+
+    def __init__(self, message: str) -> None:
+        # Names of files and messages of libraries come from outside and may hold line breaks.
+        super().__init__(" ".join(message.split()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Images:
+    """One split. M images of H x W pixels and C channels.
+
+    Attributes:
+        images: uint8 [M, H, W, C].
+        labels: int32 [M], from 0 to the number of classes - 1.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.images.ndim != 4 or self.images.dtype != np.uint8:
+            raise DataError(f"images must be uint8 [M, H, W, C], not {self.images.dtype} {list(self.images.shape)}")
+        if self.labels.shape != self.images.shape[:1] or self.labels.dtype != np.int32:
+            raise DataError(
+                f"labels must be int32 [{len(self.images)}], one an image, "
+                f"not {self.labels.dtype} {list(self.labels.shape)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def take(self, indices: np.ndarray) -> Images:
+        """The images at `indices` ([K] integers), in that order."""
+        return Images(self.images[indices], self.labels[indices])
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchData:
+    """What a search may see: the test split is not in it."""
+
+    name: str
+    train: Images
+    validation: Images
+    class_names: tuple[str, ...]
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of every image."""
+        height, width, channels = self.train.images.shape[1:]
+        return height, width, channels
+
+
+def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES) -> None:
+    """Raises `DataError` unless an array of that shape ([M, H, W, C], [M, H, W] or [M]) may be allocated."""
+    sizes = " x ".join(map(str, shape))
+    if min(shape) < 1:
+        raise DataError(f"{path} holds no images ({sizes}): use a file with at least one")
+    if any(side > MAX_SIDE for side in shape[1:3]):
+        raise DataError(f"{path} has images of {shape[1]} x {shape[2]} pixels: make them at most {MAX_SIDE} a side")
+    if math.prod(shape) > limit:
+        raise DataError(f"{path} claims {sizes} values, more than {limit >> 20} MiB: use fewer or smaller images")

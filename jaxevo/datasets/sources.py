@@ -1,0 +1,115 @@
+"""The published data sets: which files they consist of, where these come from and how they are read.
+
+Checksums are the publishers' files'; SHA-256 where one is known, else MD5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Sequence
+
+from jaxevo.datasets import idx, libsvm, mat
+from jaxevo.datasets.base import Images
+
+
+@dataclasses.dataclass(frozen=True)
+class OriginalFile:
+    """A file as published: its name, its checksum (`algorithm:digits`) and the addresses to try in order."""
+
+    name: str
+    checksum: str
+    urls: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A published data set; `read` reads the files of one split, in the order in which they stand here."""
+
+    name: str
+    image_shape: tuple[int, int, int]
+    class_names: tuple[str, ...]
+    files: dict[str, tuple[OriginalFile, ...]]
+    read: Callable[[Sequence[pathlib.Path]], Images]
+
+
+_DIGITS = tuple(str(digit) for digit in range(10))
+_FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+_KANA = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
+
+
+def _idx_source(name: str, class_names: tuple[str, ...], folders: tuple[str, ...], checksums: Sequence[str]) -> Source:
+    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+    files = [
+        OriginalFile(file, f"sha256:{digits}", tuple(folder + file for folder in folders))
+        for file, digits in zip(names, checksums, strict=True)
+    ]
+    by_split = {"train": tuple(files[:2]), "test": tuple(files[2:])}
+    return Source(name, (28, 28, 1), class_names, by_split, idx.read_split)
+
+
+def _one_file_a_split(
+    folder: str, train: tuple[str, str], test: tuple[str, str]
+) -> dict[str, tuple[OriginalFile, ...]]:
+    splits = {"train": train, "test": test}
+    return {split: (OriginalFile(name, checksum, (folder + name,)),) for split, (name, checksum) in splits.items()}
+
+
+_ALL = (
+    _idx_source(
+        "mnist",
+        _DIGITS,
+        ("https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"),
+        (
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
+    ),
+    _idx_source(
+        "fashion_mnist",
+        _FASHION,
+        ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+        (
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        ),
+    ),
+    _idx_source(
+        "kmnist",
+        _KANA,
+        ("http://codh.rois.ac.jp/kmnist/dataset/kmnist/",),
+        (
+            "51467d22d8cc72929e2a028a0428f2086b092bb31cfb79c69cc0a90ce135fde4",
+            "e38f9ebcd0f3ebcdec7fc8eabdcdaef93bb0df8ea12bee65224341c8183d8e17",
+            "edd7a857845ad6bb1d0ba43fe7e794d164fe2dce499a1694695a792adfac43c5",
+            "20bb9a0ef54c7db3efc55a92eef5582c109615df22683c380526788f98e42a1c",
+        ),
+    ),
+    Source(
+        "usps",
+        (16, 16, 1),
+        _DIGITS,
+        _one_file_a_split(
+            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/",
+            ("usps.bz2", "md5:ec16c51db3855ca6c91edd34d0e9b197"),
+            ("usps.t.bz2", "md5:8ea070ee2aca1ac39742fdd1ef5ed118"),
+        ),
+        libsvm.read_split,
+    ),
+    Source(
+        "svhn_cropped",
+        (32, 32, 3),
+        _DIGITS,
+        _one_file_a_split(
+            "http://ufldl.stanford.edu/housenumbers/",
+            ("train_32x32.mat", "sha256:435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
+            ("test_32x32.mat", "sha256:cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
+        ),
+        mat.read_split,
+    ),
+)
+SOURCES = {source.name: source for source in _ALL}

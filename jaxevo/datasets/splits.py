@@ -1,0 +1,68 @@
+"""Who sees which image: the one place where training, validation and test images are told apart.
+
+All functions take labels ([M] integers) and give sorted indices into them, so that images keep their order.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from jaxevo.datasets.base import DataError
+
+TEST_FRACTION = 0.2
+_TEST_SEED = 20  # never the run's: data without an official split always has the same test images
+
+
+def split_off(labels: np.ndarray, fraction: float, seed: int, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """A seeded, stratified partition.
+
+    Args:
+        labels: [M].
+        fraction: Part to split off, in (0, 1).
+        seed: Decides which images.
+        what: Names the data and the part in error messages.
+
+    Returns:
+        Indices of the rest and of the part split off.
+    """
+    from sklearn.model_selection import train_test_split  # here, as its import takes a second
+
+    classes, counts = np.unique(labels, return_counts=True)
+    part = math.ceil(len(labels) * fraction)
+    if len(counts) == 0 or counts.min() < 2:
+        label = classes[counts.argmin()] if len(counts) else "any"
+        raise DataError(f"{what}: class {label} has fewer than 2 images to divide: add images or leave the class out")
+    if min(part, len(labels) - part) < len(classes):
+        raise DataError(
+            f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split off when there are "
+            f"{len(classes)} classes, each side needs at least one a class: choose another fraction or add images"
+        )
+    rest, off = train_test_split(np.arange(len(labels)), test_size=part, stratify=labels, random_state=seed % 2**32)
+    return np.sort(rest), np.sort(off)
+
+
+def fixed_test_part(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the training and the test images of data that come without an official split."""
+    return split_off(labels, TEST_FRACTION, _TEST_SEED, f"the test part of {name}")
+
+
+def stratified_subset(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """A seeded, stratified subset of `size` images; a smaller one is part of a larger one of the same seed."""
+    num_classes = len(np.unique(labels))
+    if size > len(labels):
+        raise DataError(
+            f"train_examples={size} is not possible: {len(labels)} images are left to train on; use 0 for all of them"
+        )
+    if size < num_classes:
+        raise DataError(f"train_examples={size} is not possible: use at least 1 for each of the {num_classes} classes")
+    order = np.random.default_rng(seed).permutation(len(labels))
+    # Each image's rank in its class as a fraction of the class: taking the lowest first draws from all classes evenly,
+    # and the first of every class (rank 0) comes before any second.
+    rank = np.empty(len(labels))
+    for label in np.unique(labels):
+        members = order[labels[order] == label]
+        rank[members] = np.arange(len(members)) / len(members)
+    chosen = order[np.argsort(rank[order], kind="stable")[:size]]
+    return np.sort(chosen)

@@ -1,0 +1,208 @@
+"""Training and evaluation of one module definition, compiled once.
+
+The data set lies on the device as uint8 and an epoch is one loop there over permuted indices. Everything that may differ
+between trainings (the subset of images, its order, the number of steps, the learning rate) is an argument, so one program
+serves the search and the final training alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from jaxevo.config import TrainingConfig
+
+_CHUNK_BATCHES = 8  # batches that one evaluation call takes
+
+
+class TrainState(NamedTuple):
+    """All that an interrupted training needs to go on."""
+
+    params: nnx.State
+    stats: nnx.State
+    optimizer: optax.OptState
+    step: jax.Array  # int32 []
+
+    @property
+    def weights(self) -> tuple[nnx.State, nnx.State]:
+        """Parameters and batch norm's running averages."""
+        return self.params, self.stats
+
+
+class Schedule(NamedTuple):
+    """Exponential decay: the rate at step t is `rate * decay ** (t / steps)` (paper, section 4.2; the decay is ours)."""
+
+    rate: jax.Array | float
+    decay: jax.Array | float
+    steps: jax.Array | int
+
+    def __call__(self, step: jax.Array) -> jax.Array:
+        return self.rate * self.decay ** (step / self.steps)
+
+
+_ADAM = optax.scale_by_adam()  # made once: each call of optax makes functions that jax has not seen
+
+
+class Split(NamedTuple):
+    """A module taken apart: definition, parameters, running averages."""
+
+    graphdef: nnx.GraphDef
+    params: nnx.State
+    stats: nnx.State
+
+
+def split(module: nnx.Module) -> Split:
+    """Takes a module apart for `Trainer`."""
+    return Split(*nnx.split(module, nnx.Param, nnx.BatchStat))
+
+
+class Trainer:
+    """Compiled epoch and prediction of one module definition on images of one shape.
+
+    `inputs` are further arguments of the module's call (an encoded genome, or none). Letters: `M` training images, `S`
+    batch size.
+    """
+
+    def __init__(self, graphdef: nnx.GraphDef, batch_size: int):
+        self.batch_size = batch_size
+        self.compile_seconds = 0.0
+        self._epoch = _Program(functools.partial(_run_epoch, graphdef, batch_size), donate_argnums=(0,), owner=self)
+        self._predict = _Program(functools.partial(_predict, graphdef, batch_size), donate_argnums=(), owner=self)
+
+    def start(self, params: nnx.State, stats: nnx.State) -> TrainState:
+        """The state before the first step. Copies: the device gives up this state's buffers at every epoch."""
+        params, stats = jax.tree.map(jnp.array, (params, stats))
+        return TrainState(params, stats, _ADAM.init(params), jnp.zeros((), jnp.int32))
+
+    def epochs(
+        self,
+        state: TrainState,
+        inputs: tuple[Any, ...],
+        images: jax.Array,
+        labels: jax.Array,
+        subset: np.ndarray,
+        config: TrainingConfig,
+        seed: tuple[int, ...],
+        first_epoch: int = 0,
+    ) -> Iterator[tuple[TrainState, float]]:
+        """Trains on `images[subset]`; after each epoch yields the state and the mean loss.
+
+        Args:
+            state: Given up to the device; use only what is yielded.
+            inputs: Further arguments of the module's call.
+            images: uint8 `[M, H, W, C]` on the device.
+            labels: int32 `[M]` on the device.
+            subset: Indices of the images to train on.
+            config: Epochs and learning rate; its batch size must be the trainer's.
+            seed: What this training's order of images and dropout derive from.
+            first_epoch: Where to go on after an interruption.
+        """
+        steps = max(1, len(subset) // self.batch_size)
+        schedule = Schedule(*map(jnp.float32, (config.learning_rate, config.rate_decay)), jnp.float32(steps * config.epochs))
+        for epoch in range(first_epoch, config.epochs):
+            rng = np.random.default_rng([*seed, epoch])
+            order = _order(rng, subset, self.batch_size, len(labels))
+            key = jax.random.key(rng.integers(1 << 31))
+            state, loss = self._epoch(state, inputs, images, labels, order, jnp.int32(steps), key, schedule)
+            yield state, float(loss)
+
+    def predict(self, weights: tuple[nnx.State, nnx.State], inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
+        """The most likely class `[M]` of each of any number of uint8 images `[M, H, W, C]`."""
+        chunk = self.batch_size * _CHUNK_BATCHES
+        predictions = []
+        for start in range(0, len(images), chunk):
+            part = images[start : start + chunk]
+            padded = np.zeros((chunk, *images.shape[1:]), np.uint8)
+            padded[: len(part)] = part
+            predictions.append(np.asarray(self._predict(*weights, inputs, padded))[: len(part)])
+        return np.concatenate(predictions)
+
+    def accuracy(
+        self, weights: tuple[nnx.State, nnx.State], inputs: tuple[Any, ...], images: np.ndarray, labels: np.ndarray
+    ) -> float:
+        """Part of the images that is classified rightly."""
+        return float(np.mean(self.predict(weights, inputs, images) == labels))
+
+
+class _Program:
+    """A jitted function compiled at its first call, so that the seconds of compiling are known apart."""
+
+    def __init__(self, function: Callable[..., Any], donate_argnums: tuple[int, ...], owner: Trainer):
+        self._jitted = jax.jit(function, donate_argnums=donate_argnums)
+        self._compiled: Callable[..., Any] | None = None
+        self._owner = owner
+
+    def __call__(self, *args: Any) -> Any:
+        if self._compiled is None:
+            begin = time.perf_counter()
+            self._compiled = self._jitted.lower(*args).compile()
+            self._owner.compile_seconds += time.perf_counter() - begin
+        return self._compiled(*args)
+
+
+def _order(rng: np.random.Generator, subset: np.ndarray, batch_size: int, length: int) -> np.ndarray:
+    """Permuted subset, padded to int32 `[max(M, S)]`; a subset smaller than a batch is repeated to fill one."""
+    order = rng.permutation(subset)
+    if len(order) < batch_size:
+        order = np.resize(order, batch_size)
+    padded = np.zeros(max(length, batch_size), np.int32)
+    padded[: len(order)] = order
+    return padded
+
+
+def _run_epoch(
+    graphdef: nnx.GraphDef,
+    batch_size: int,
+    state: TrainState,
+    inputs: tuple[Any, ...],
+    images: jax.Array,
+    labels: jax.Array,
+    order: jax.Array,
+    steps: jax.Array,
+    key: jax.Array,
+    schedule: Schedule,
+) -> tuple[TrainState, jax.Array]:
+    """`steps` batches in the given order; the new state and the mean loss."""
+
+    def loss_fn(params: nnx.State, stats: nnx.State, index: jax.Array, dropout_key: jax.Array):
+        # copy: merged variables that are not differentiated could not be updated otherwise
+        module = nnx.merge(graphdef, params, stats, copy=True)
+        logits = module(images[index], *inputs, train=True, dropout_key=dropout_key)
+        loss = optax.softmax_cross_entropy_with_integer_labels(logits, labels[index]).mean()
+        return loss, nnx.state(module, nnx.BatchStat)
+
+    def step(i: jax.Array, carry: tuple[TrainState, jax.Array]) -> tuple[TrainState, jax.Array]:
+        (params, stats, optimizer, count), total = carry
+        index = jax.lax.dynamic_slice_in_dim(order, i * batch_size, batch_size)
+        gradient = jax.value_and_grad(loss_fn, has_aux=True)
+        (loss, stats), grads = gradient(params, stats, index, jax.random.fold_in(key, i))
+        updates, optimizer = _ADAM.update(grads, optimizer, params)
+        rate = schedule(count)
+        params = jax.tree.map(lambda p, u: p - rate * u, params, updates)
+        return TrainState(params, stats, optimizer, count + 1), total + loss
+
+    state, total = jax.lax.fori_loop(0, steps, step, (state, jnp.zeros(())))
+    return state, total / steps
+
+
+def _predict(
+    graphdef: nnx.GraphDef,
+    batch_size: int,
+    params: nnx.State,
+    stats: nnx.State,
+    inputs: tuple[Any, ...],
+    images: jax.Array,
+) -> jax.Array:
+    """Classes of a chunk of images, batch by batch."""
+    module = nnx.merge(graphdef, params, stats)
+    batches = images.reshape(-1, batch_size, *images.shape[1:])
+    logits = jax.lax.map(lambda x: module(x, *inputs, train=False), batches)
+    return logits.argmax(-1).reshape(-1).astype(jnp.int32)
