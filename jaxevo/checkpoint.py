@@ -1,0 +1,139 @@
+"""Checkpoints and saved weights: the only module that imports orbax.
+
+A checkpoint is a flat dict of arrays beside one JSON document. Arrays are named by their place in the tree they came from,
+and a tree is filled only from a checkpoint with exactly its names, shapes and types: weights of another architecture are
+refused rather than restored in part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+Tree = TypeVar("Tree")
+
+_KEEP = 3  # checkpoints; should the newest be damaged, an older one is used
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be read or does not fit."""
+
+
+def flatten(tree: Any) -> dict[str, np.ndarray]:
+    """The arrays of a tree by the name of their place."""
+    return {_name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+
+
+def unflatten(template: Tree, arrays: Mapping[str, Any]) -> Tree:
+    """A tree like `template` with these arrays. Raises `CheckpointError` if a name, shape or type differs."""
+    leaves, treedef = jax.tree_util.tree_flatten_with_path(template)
+    expected = {_name(path): (tuple(leaf.shape), str(leaf.dtype)) for path, leaf in leaves}
+    found = {name: (tuple(array.shape), str(array.dtype)) for name, array in arrays.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise CheckpointError(
+                f"the weights belong to another network: {name} is {found.get(name, 'missing')} in the checkpoint "
+                f"and {expected.get(name, 'unknown')} here"
+            )
+    return jax.tree_util.tree_unflatten(treedef, [np.asarray(arrays[_name(path)]) for path, _ in leaves])
+
+
+def fingerprint(arrays: Mapping[str, Any]) -> str:
+    """Equal for weights of networks with the same parameter tree: names, shapes and types."""
+    listing = sorted((name, list(array.shape), str(array.dtype)) for name, array in arrays.items())
+    return hashlib.sha256(json.dumps(listing).encode()).hexdigest()
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+class Checkpoints:
+    """The numbered checkpoints in a folder; each appears whole or not at all."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder.resolve()
+
+    def save(self, step: int, data: dict[str, Any], arrays: Mapping[str, Any] | None = None) -> None:
+        """Writes a checkpoint and removes those that are not needed any more."""
+        from orbax.checkpoint import v1 as ocp
+
+        policy = ocp.training.preservation_policies.LatestN(_KEEP)
+        with ocp.training.Checkpointer(self.folder, context=_context(), preservation_policy=policy) as checkpointer:
+            checkpointer.save_checkpointables(step, _content(data, arrays), overwrite=True)
+
+    def steps(self) -> list[int]:
+        """Numbers of the checkpoints, newest first."""
+        if not self.folder.is_dir():
+            return []
+        numbered = [p for p in self.folder.iterdir() if p.name.isdecimal() and p.is_dir() and any(p.iterdir())]
+        return sorted((int(p.name) for p in numbered), reverse=True)
+
+    def load(self, step: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON document and arrays of a checkpoint. Raises `CheckpointError`."""
+        return load_weights(self.folder / str(step))
+
+    def load_newest(self) -> tuple[int, dict[str, Any], dict[str, np.ndarray], list[str]] | None:
+        """Number, JSON document and arrays of the newest readable checkpoint, and what was wrong with newer ones."""
+        problems: list[str] = []
+        for step in self.steps():
+            try:
+                return step, *self.load(step), problems
+            except CheckpointError as error:
+                problems.append(str(error))
+        return None
+
+
+def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Writes weights with their JSON document to a folder, in place of what may be there."""
+    from orbax.checkpoint import v1 as ocp
+
+    folder = folder.resolve()
+    if folder.exists():
+        shutil.rmtree(folder)
+    with _context():
+        ocp.save_checkpointables(folder, _content(data | {"fingerprint": fingerprint(arrays)}, arrays))
+
+
+def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """JSON document and arrays of saved weights. Raises `CheckpointError` naming the folder."""
+    from orbax.checkpoint import v1 as ocp
+
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} does not exist; give the folder of saved weights, such as runs/.../best")
+    try:
+        with _context():
+            content = ocp.load_checkpointables(folder)
+    except Exception as error:  # orbax and tensorstore raise many kinds for a damaged folder
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{folder} is not a readable checkpoint ({type(error).__name__}: {reason})") from error
+    data, arrays = content.get("data"), content.get("arrays") or {}
+    if not isinstance(data, dict):
+        raise CheckpointError(f"{folder} is a checkpoint of another program: it has no data document")
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    if data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
+        raise CheckpointError(f"{folder} is damaged: its arrays are not those it was saved with; train again or use a copy")
+    return data, arrays
+
+
+def _content(data: dict[str, Any], arrays: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"data": data} | ({"arrays": dict(arrays)} if arrays else {})
+
+
+def _context() -> Any:
+    """Orbax's settings: `data` is written as one JSON file."""
+    from orbax.checkpoint import v1 as ocp
+
+    registry = ocp.handlers.local_registry()
+    registry.add(ocp.handlers.JsonHandler, checkpointable_name="data")
+    context = ocp.Context()
+    context.checkpointables.registry = registry
+    return context

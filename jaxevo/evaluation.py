@@ -1,0 +1,226 @@
+"""From a genome to its fitness: the engines that train it, and what happens when that fails.
+
+Here accuracy becomes fitness. An engine turns a genome into something a `Trainer` can train, and what was trained into the
+genome's own `Network`. `Evaluator` adds the data, times each part, and turns whatever goes wrong with a candidate into a
+reason instead of the end of the search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from jaxevo import checkpoint, complexity
+from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
+from jaxevo.datasets import Images
+from jaxevo.genome import Genome
+from jaxevo.network import Network
+from jaxevo.training import Trainer, TrainState, split
+from jaxevo.universal import UniversalNetwork, encode, from_network, to_network
+
+Seed = tuple[int, ...]
+Weights = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What a network is built for, beside its genome."""
+
+    network: NetworkConfig
+    image_shape: tuple[int, int, int]
+    num_classes: int
+
+    def build(self, genome: Genome, seed: int | Seed = 0) -> Network:
+        """The genome's own network with fresh weights."""
+        return Network(genome, self.network, self.image_shape, self.num_classes, seed)
+
+    def complexity(self, genome: Genome) -> complexity.Complexity:
+        """Parameters and multiply-adds of the genome's network."""
+        return complexity.measure(genome, self.network, self.image_shape, self.num_classes)
+
+    def load(self, genome: Genome, weights: Weights) -> Network:
+        """The genome's network with saved weights. Raises `CheckpointError` if they belong to another one."""
+        network = self.build(genome)
+        _, params, stats = split(network)
+        set_weights(network, checkpoint.unflatten((params, stats), weights))
+        return network
+
+
+def set_weights(module: Any, weights: tuple[Any, Any]) -> None:
+    """Puts parameters and running averages into a module."""
+    from flax import nnx
+
+    for state in weights:
+        nnx.update(module, state)
+
+
+@dataclasses.dataclass
+class Prepared:
+    """A genome ready to be trained."""
+
+    trainer: Trainer
+    state: TrainState
+    inputs: tuple[Any, ...]  # of the module's call, beside images
+
+
+class Engine(Protocol):
+    """How genomes are compiled."""
+
+    def prepare(self, genome: Genome, seed: Seed) -> Prepared:
+        """A trainer and fresh weights, the same for every engine but for rounding."""
+        ...
+
+    def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
+        """The genome's own network with what was trained."""
+        ...
+
+
+class CompiledEngine:
+    """A program for each genome, dropped with it: programs that pile up end a long search (see README)."""
+
+    def __init__(self, problem: Problem, batch_size: int):
+        self.problem, self.batch_size = problem, batch_size
+
+    def prepare(self, genome: Genome, seed: Seed) -> Prepared:
+        """Builds the genome's network; it is compiled when first used."""
+        graphdef, params, stats = split(self.problem.build(genome, seed))
+        trainer = Trainer(graphdef, self.batch_size)
+        return Prepared(trainer, trainer.start(params, stats), ())
+
+    def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
+        """The network with the trained weights."""
+        network = self.problem.build(genome)
+        set_weights(network, weights)
+        return network
+
+
+class UniversalEngine:
+    """One program for all genomes of at most `max_nodes` nodes a cell."""
+
+    def __init__(self, problem: Problem, batch_size: int, max_nodes: int):
+        self.problem, self.max_nodes = problem, max_nodes
+        self.trainer = Trainer(split(self._empty()).graphdef, batch_size)
+
+    def _empty(self) -> UniversalNetwork:
+        return UniversalNetwork(
+            self.problem.network, self.max_nodes, self.problem.image_shape, self.problem.num_classes
+        )
+
+    def prepare(self, genome: Genome, seed: Seed) -> Prepared:
+        """Fills the universal network with fresh weights of the genome's own."""
+        universal = self._empty()
+        from_network(universal, self.problem.build(genome, seed), genome)
+        _, params, stats = split(universal)
+        return Prepared(self.trainer, self.trainer.start(params, stats), (encode(genome, self.max_nodes),))
+
+    def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
+        """The genome's part of the trained weights."""
+        universal, network = self._empty(), self.problem.build(genome)
+        set_weights(universal, weights)
+        to_network(universal, network, genome)
+        return network
+
+
+def choose_engine(name: str, conv_kind: str) -> str:
+    """What `auto` means: on a CPU one program for all, since compiling takes longer there than training.
+
+    On other backends the compiled engine: a switch over operations has not been measured on them.
+    """
+    if name != "auto":
+        return name
+    return "universal" if jax.default_backend() == "cpu" and conv_kind == "separable" else "compiled"
+
+
+def make_engine(name: str, problem: Problem, batch_size: int, max_nodes: int) -> Engine:
+    """The engine `universal` or `compiled`. Raises `ValueError` for a network that it cannot build."""
+    if name == "universal":
+        return UniversalEngine(problem, batch_size, max_nodes)
+    return CompiledEngine(problem, batch_size)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """A candidate's result; either `accuracy` or `failure` is set."""
+
+    accuracy: float | None
+    failure: str | None
+    details: str | None  # traceback of a failure
+    seconds: dict[str, float]  # compile, train, evaluate
+
+
+class DivergedError(ArithmeticError):
+    """The loss is not finite any more."""
+
+
+EpochCallback = Callable[[int, TrainState, float], None]
+
+
+class Evaluator:
+    """Trains genomes on the training images and measures their accuracy on the validation images.
+
+    Args:
+        config: The search's configuration; `engine` must not be `auto`.
+        problem: What networks are built for.
+        train: All training images; they stay on the device.
+        validation: The images that fitness is measured on.
+    """
+
+    def __init__(self, config: SearchConfig, problem: Problem, train: Images, validation: Images):
+        self.config, self.problem = config, problem
+        self.validation = validation
+        self.images, self.labels = jax.device_put((train.images, train.labels))
+        self.engine = make_engine(config.engine, problem, config.training.batch_size, config.evolution.max_nodes)
+
+    def evaluate(self, genome: Genome, seed: Seed, subset: np.ndarray) -> Evaluation:
+        """Fitness of a genome after the search's training on a subset of the images; never raises for a candidate."""
+        seconds = {"compile": 0.0, "train": 0.0, "evaluate": 0.0}
+        try:
+            accuracy = self._evaluate(genome, seed, subset, seconds)
+        except DivergedError as error:
+            return Evaluation(None, str(error), None, seconds)
+        except (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            return Evaluation(None, reason, traceback.format_exc(), seconds)
+        return Evaluation(accuracy, None, None, seconds)
+
+    def _evaluate(self, genome: Genome, seed: Seed, subset: np.ndarray, seconds: dict[str, float]) -> float:
+        prepared = self.engine.prepare(genome, seed)
+        trainer = prepared.trainer
+        compiled_before = trainer.compile_seconds
+        begin = time.perf_counter()
+        state = self.train(prepared, self.config.training, seed, subset)
+        train_compile, trained = trainer.compile_seconds - compiled_before, time.perf_counter()
+        accuracy = trainer.accuracy(state.weights, prepared.inputs, self.validation.images, self.validation.labels)
+        compiling = trainer.compile_seconds - compiled_before
+        seconds["compile"] = compiling
+        seconds["train"] = trained - begin - train_compile
+        seconds["evaluate"] = time.perf_counter() - trained - (compiling - train_compile)
+        return accuracy
+
+    def train(
+        self,
+        prepared: Prepared,
+        config: TrainingConfig,
+        seed: Seed,
+        subset: np.ndarray,
+        first_epoch: int = 0,
+        on_epoch: EpochCallback | None = None,
+    ) -> TrainState:
+        """Trains from `prepared.state`; raises `DivergedError` as soon as an epoch's loss is not finite."""
+        state = prepared.state
+        epochs = prepared.trainer.epochs(
+            state, prepared.inputs, self.images, self.labels, subset, config, seed, first_epoch
+        )
+        for epoch, (state, loss) in enumerate(epochs, first_epoch + 1):  # noqa: B007
+            if not math.isfinite(loss):
+                raise DivergedError(f"the loss was {loss} in epoch {epoch}; a lower learning rate may help")
+            if on_epoch is not None:
+                on_epoch(epoch, state, loss)
+        return state

@@ -1,0 +1,204 @@
+"""The folder of a run: its configuration, its history, and a lock.
+
+`history.jsonl` is the truth about a run. Each line is one JSON object with a `kind`:
+
+- `individual`: a candidate with id, genome, generation, parents, operators, fitness, parameters, multiply-adds, seconds;
+  `reused` is the id of the isomorphic individual whose fitness it got, `failure` the reason why it has none.
+- `stagnation`: an avoidance, soft or hard.
+- `retraining`: one of the best trained again with a fresh seed.
+
+Lines are only appended, and each is on the disk before the search goes on; a last line cut short by a crash is dropped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import tempfile
+from typing import Any
+
+from jaxevo.config import SearchConfig, flatten
+
+SCHEMA_VERSION = 1
+MAX_HISTORY_BYTES = 1 << 30
+_PACKAGES = ("jaxevo", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "tensorflow-datasets", "numpy")
+
+
+class WorkdirError(ValueError):
+    """A run's folder that cannot be used; one sentence says why and what to do."""
+
+
+def write_json(path: pathlib.Path, data: Any) -> None:
+    """Writes a JSON file that is whole or not there at all."""
+    write_text(path, json.dumps(data, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+
+def write_text(path: pathlib.Path, text: str) -> None:
+    """Writes a text file that is whole or not there at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise
+
+
+def read_json(path: pathlib.Path) -> Any:
+    """Raises `WorkdirError` naming the file."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise WorkdirError(f"{path} does not exist; {path.parent} is not the folder of a run") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise WorkdirError(f"{path} is damaged ({error}); restore it or start in another workdir") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Workdir:
+    """Paths of a run's files."""
+
+    path: pathlib.Path
+
+    @property
+    def config(self) -> pathlib.Path:
+        """Configuration, versions and device."""
+        return self.path / "config.json"
+
+    @property
+    def history(self) -> pathlib.Path:
+        """Everything that happened, a line each."""
+        return self.path / "history.jsonl"
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        """The search's state after each generation."""
+        return self.path / "checkpoints" / "search"
+
+    @property
+    def final_checkpoints(self) -> pathlib.Path:
+        """The final training's state after each epoch."""
+        return self.path / "checkpoints" / "final"
+
+    @property
+    def best_genome(self) -> pathlib.Path:
+        """The winner's genome."""
+        return self.path / "best.json"
+
+    @property
+    def best_weights(self) -> pathlib.Path:
+        """The winner's trained weights."""
+        return self.path / "best"
+
+    @property
+    def result(self) -> pathlib.Path:
+        """What came out; there when the run is complete."""
+        return self.path / "result.json"
+
+    def lock(self) -> int:
+        """Keeps other processes out until this one ends. Raises `WorkdirError` if one is in."""
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise WorkdirError(f"another process is running the search in {self.path}; wait for it or stop it") from None
+        return handle
+
+    def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:
+        """Creates the run, or checks that it is one of this configuration; returns the content of `config.json`."""
+        if not self.config.exists():
+            if self.history.exists():
+                raise WorkdirError(f"{self.path} has a history but no config.json; restore it or use another workdir")
+            document = {"schema": SCHEMA_VERSION, "config": flatten(config), "versions": versions()} | extra
+            write_json(self.config, document)
+            return document
+        document = self.read_config()
+        differences = _differences(document["config"], flatten(config))
+        if differences:
+            raise WorkdirError(
+                f"{self.path} holds a run of another configuration ({'; '.join(differences)}); "
+                "give the same flags to go on with it, or another --workdir"
+            )
+        return document
+
+    def read_config(self) -> dict[str, Any]:
+        """The content of `config.json`. Raises `WorkdirError`."""
+        document = read_json(self.config)
+        if not isinstance(document, dict) or not isinstance(document.get("config"), dict):
+            raise WorkdirError(f"{self.config} is not the configuration of a run; use another workdir")
+        if document.get("schema") != SCHEMA_VERSION:
+            raise WorkdirError(
+                f"{self.config} has schema {document.get('schema')!r} and this version reads {SCHEMA_VERSION}; "
+                "go on with the version that wrote it"
+            )
+        return document
+
+    def read_history(self) -> tuple[list[dict[str, Any]], int]:
+        """All whole lines of the history, and their length in bytes. Raises `WorkdirError` for a damaged one."""
+        if not self.history.exists():
+            return [], 0
+        if self.history.stat().st_size > MAX_HISTORY_BYTES:
+            raise WorkdirError(f"{self.history} is larger than {MAX_HISTORY_BYTES} bytes; this is another kind of file")
+        content = self.history.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        records = []
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                record = json.loads(line)
+            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+                record = None
+            if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
+                raise WorkdirError(f"{self.history}, line {number}, is damaged; remove it and all after it to go on from there")
+            records.append(record)
+        return records, len(whole)
+
+
+class History:
+    """The history of a run, read back and then appended to."""
+
+    def __init__(self, workdir: Workdir):
+        self.records, length = workdir.read_history()
+        self._file = workdir.history.open("ab")
+        self._file.truncate(length)
+
+    def append(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Writes a line to the disk and returns its record."""
+        record = {"kind": kind} | fields
+        self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.records.append(record)
+        return record
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """The records of a kind, in order."""
+        return [record for record in self.records if record["kind"] == kind]
+
+
+def versions() -> dict[str, str]:
+    """What the run is made with."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
+    return [
+        f"{name} was {stored.get(name, 'unknown')!r}, is {asked.get(name, 'unknown')!r}"
+        for name in sorted(stored.keys() | asked.keys())
+        if stored.get(name) != asked.get(name)
+    ]
