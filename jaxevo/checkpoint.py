@@ -17,12 +17,14 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
+from jaxevo.errors import InputError
+
 Tree = TypeVar("Tree")
 
 _KEEP = 3  # checkpoints; should the newest be damaged, an older one is used
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """A checkpoint that cannot be read or does not fit."""
 
 

@@ -11,6 +11,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from jaxevo.errors import InputError
+
 
 def _field(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
     return dataclasses.field(default=default, metadata={"help": help_text, "choices": choices})
@@ -18,7 +20,7 @@ def _field(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
 
 def _check(condition: bool, name: str, value: Any, rule: str) -> None:
     if not condition:
-        raise ValueError(f"{name}={value} is not possible: {rule}")
+        raise InputError(f"{name}={value} is not possible: {rule}")
 
 
 def _check_probabilities(config: Any, *names: str) -> None:
@@ -98,7 +100,7 @@ class NetworkConfig:
         return tuple(cells)
 
     def check_image(self, height: int, width: int) -> None:
-        """Raises `ValueError` if an image of this size vanishes in the reductions."""
+        """Raises `InputError` if an image of this size vanishes in the reductions."""
         smallest = 2 ** (self.num_normal_cells - 1)
         _check(
             min(height, width) >= smallest,
@@ -189,11 +191,11 @@ def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field
 
 
 def replace(config: Any, values: Mapping[str, Any]) -> Any:
-    """A copy with the fields of these flag names replaced, checked as a whole. Raises `ValueError`."""
+    """A copy with the fields of these flag names replaced, checked as a whole. Raises `InputError`."""
     leaves, groups, own = leaf_fields(type(config)), {}, {}
     for name, value in values.items():
         if name not in leaves:
-            raise ValueError(f"unknown setting {name!r}")
+            raise InputError(f"unknown setting {name!r}")
         path, leaf = leaves[name]
         if len(path) == 1:
             own[path[0]] = value
@@ -208,3 +210,28 @@ def _get(config: Any, path: tuple[str, ...]) -> Any:
     for name in path:
         config = getattr(config, name)
     return config
+
+
+def preset(name: str, num_images: int) -> dict[str, Any]:
+    """Settings by flag name that a preset changes, for a training split of `num_images`.
+
+    `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks, a few hundred steps
+    each with a higher learning rate; the final training sees each image less often the more there are.
+    """
+    if name == "paper":
+        return {}
+    validation = min(0.2, max(0.05, 300 / num_images))
+    return {
+        "population_size": 6,
+        "num_offspring": 6,
+        "num_generations": 5,
+        "channels": 8,
+        "validation_fraction": round(validation, 3),
+        "train_examples": 2000 if num_images * (1 - validation) > 2500 else 0,
+        "epochs": 6,
+        "learning_rate": 1e-2,
+        "final_epochs": min(40, max(3, 160_000 // num_images)),
+        "final_learning_rate": 1e-2,
+        "retrain_best": 3,
+        "retrain_seeds": 2,
+    }

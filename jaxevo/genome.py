@@ -16,6 +16,8 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jaxevo.errors import InputError
+
 NUM_INPUTS = 2
 MAX_NODES = 12  # bounds the work that a file from elsewhere can ask for; the paper's B_max is 6
 SCHEMA_VERSION = 1
@@ -211,16 +213,16 @@ def loads(text: str) -> tuple[Genome, dict[str, Any]]:
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Genome, dict[str, Any]]:
-    """Reads a genome file. Raises `ValueError` naming the file, or `OSError`."""
+    """Reads a genome file. Raises `InputError` naming the file, or `OSError`."""
     path = pathlib.Path(path)
     with path.open("rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"{path}: a genome file is smaller than {MAX_FILE_BYTES} bytes; this is another kind of file")
+        raise InputError(f"{path}: a genome file is smaller than {MAX_FILE_BYTES} bytes; this is another kind of file")
     try:
         return loads(content.decode("utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {error}") from None
 
 
 def shipped_path(name: str) -> pathlib.Path | None:
@@ -237,4 +239,4 @@ def find(name: str) -> tuple[Genome, dict[str, Any]]:
     if (path := shipped_path(name)) is not None:
         return load(path)
     shipped = ", ".join(sorted(p.name for p in (pathlib.Path(__file__).parent / "genomes").glob("*.json")))
-    raise ValueError(f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of these")
+    raise InputError(f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of these")

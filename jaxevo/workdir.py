@@ -23,13 +23,14 @@ import tempfile
 from typing import Any
 
 from jaxevo.config import SearchConfig, flatten
+from jaxevo.errors import InputError
 
 SCHEMA_VERSION = 1
 MAX_HISTORY_BYTES = 1 << 30
 _PACKAGES = ("jaxevo", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "tensorflow-datasets", "numpy")
 
 
-class WorkdirError(ValueError):
+class WorkdirError(InputError):
     """A run's folder that cannot be used; one sentence says why and what to do."""
 
 

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxevo.errors import InputError
+
 MAX_SIDE = 4096  # pixels; a larger image is a mistake or an attack, no network here could take it
 MAX_BYTES = 4 << 30  # of pixels in one array
 MAX_PUBLISHED_BYTES = 1 << 30  # of one published split: SVHN's train split has 215 MiB
 
 
-class DataError(ValueError):
+class DataError(InputError):
     """Data that cannot be used; one sentence names the thing, its value and the remedy."""
 
     def __init__(self, message: str) -> None:

@@ -1,0 +1,75 @@
+"""How long a search will take, from a few steps of two random candidates."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+
+from jaxevo.config import SearchConfig
+from jaxevo.evaluation import Evaluator
+from jaxevo.genome import Genome
+from jaxevo.variation import random_cell
+
+_STEPS = 6
+_SAMPLES = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """Seconds; `search` if no candidate repeats another, which is the most it should be."""
+
+    candidates: int
+    per_candidate: float
+    compile: float
+    search: float
+    retrain: float
+    final: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.search + self.retrain + self.final
+
+
+def estimate(config: SearchConfig, evaluator: Evaluator, num_train: int, num_final: int) -> Estimate:
+    """Times a small and a large random candidate: `num_train` images in the search, `num_final` in the final training."""
+    steps, images, compiling = np.array([_time(config, evaluator, sample) for sample in range(_SAMPLES)]).mean(0)
+    epoch = max(1, num_train // config.training.batch_size) * steps
+    evaluation = len(evaluator.validation) * images
+    each_compile = compiling if config.engine == "compiled" else 0.0
+    candidate = config.training.epochs * epoch + evaluation + each_compile
+    evolution = config.evolution
+    candidates = evolution.population_size + evolution.num_offspring * evolution.num_generations
+    final_epoch = max(1, num_final // config.final_training.batch_size) * steps
+    once = compiling if config.engine != "compiled" else 0.0
+    return Estimate(
+        candidates=candidates,
+        per_candidate=candidate,
+        compile=compiling,
+        search=candidates * candidate + once,
+        retrain=config.retrain_best * config.retrain_seeds * candidate,
+        final=config.final_training.epochs * final_epoch,
+    )
+
+
+def _time(config: SearchConfig, evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
+    """Seconds of a training step, of evaluating one image, and of compiling."""
+    evolution = config.evolution
+    num_nodes = (evolution.min_nodes, evolution.max_nodes)[sample]
+    rng = np.random.default_rng([config.seed, sample])
+    genome = Genome(random_cell(rng, num_nodes), random_cell(rng, num_nodes))
+    prepared = evaluator.engine.prepare(genome, (config.seed, sample))
+    trainer = prepared.trainer
+    subset = np.arange(min(_STEPS * trainer.batch_size, len(evaluator.labels)))
+    one = dataclasses.replace(config.training, epochs=1)
+    prepared.state = evaluator.train(prepared, one, (0,), subset)  # compiles
+    begin = time.perf_counter()
+    state = evaluator.train(prepared, one, (0,), subset)
+    per_step = (time.perf_counter() - begin) / max(1, len(subset) // trainer.batch_size)
+    images = evaluator.validation.images[:512]
+    trainer.predict(state.weights, prepared.inputs, images)  # compiles
+    begin = time.perf_counter()
+    trainer.predict(state.weights, prepared.inputs, images)
+    return per_step, (time.perf_counter() - begin) / 512, trainer.compile_seconds

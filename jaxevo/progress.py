@@ -1,0 +1,89 @@
+"""How a run is shown: a live display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from jaxevo.config import EvolutionConfig
+from jaxevo.evolution import Strategy
+
+
+class RunReporter:
+    """Prints a run's progress; `total` candidates are expected."""
+
+    def __init__(self, config: EvolutionConfig, console: Console):
+        self.total = config.population_size + config.num_offspring * config.num_generations
+        self.generations = config.num_generations
+        self.console = console
+        self._begin, self._first, self._hits, self._failures = time.monotonic(), None, 0, 0
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, Any] = {}
+
+    @contextmanager
+    def live(self) -> Iterator[RunReporter]:
+        """Shows the display while the run goes on."""
+        with self._progress:
+            yield self
+
+    def message(self, text: str) -> None:
+        """A line."""
+        self.console.print(text, highlight=False, soft_wrap=True)
+
+    def candidate(self, record: dict[str, Any], strategy: Strategy) -> None:
+        """Advances the display; without a terminal, a line a candidate."""
+        if self._first is None:
+            self._first = record["id"]
+        self._hits += record["reused"] is not None
+        self._failures += record["failure"] is not None
+        best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
+        left = format_duration(self._remaining(record["id"]))
+        note = f"best {best}, {self._hits} reused, {self._failures} failed, about {left} left"
+        self._show("search", f"generation {record['generation']}/{self.generations}", record["id"] + 1, self.total, note)
+        if not self.console.is_terminal:
+            self.message(f"generation {record['generation']:3d}  candidate {record['id']:4d}  {_outcome(record)}  {note}")
+        elif record["failure"]:
+            self.message(f"candidate {record['id']} failed: {record['failure']}")
+
+    def training(self, what: str, done: int, total: int, note: str) -> None:
+        """Advances the display; without a terminal, a line."""
+        self._show(what, what, done, total, note)
+        if not self.console.is_terminal:
+            self.message(f"{what}  {done}/{total}  {note}".rstrip())
+
+    def _show(self, key: str, description: str, done: int, total: int, note: str) -> None:
+        if key not in self._tasks:
+            self._tasks[key] = self._progress.add_task(description, total=total, note=note)
+        total = max(total, done)  # candidates drawn for failed ones, or after hard stagnation avoidance
+        self._progress.update(self._tasks[key], description=description, completed=done, total=total, note=note)
+
+    def _remaining(self, last_id: int) -> float:
+        """Seconds until the search's last candidate, at this session's rate so far."""
+        done = last_id - (self._first or 0) + 1
+        return (time.monotonic() - self._begin) / done * max(0, self.total - last_id - 1)
+
+
+def _outcome(record: dict[str, Any]) -> str:
+    if record["failure"]:
+        return f"failed: {record['failure']}"
+    accuracy = f"{record['fitness']:7.2%}  {record['parameters']:>9,} parameters"
+    return accuracy + (f"  (as {record['reused']})" if record["reused"] is not None else "")
+
+
+def format_duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

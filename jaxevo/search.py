@@ -1,0 +1,266 @@
+"""A whole search in a folder: evolve, choose, train the winner, test it once.
+
+Everything that happened is read back from the history, so the same call resumes an interrupted run and comes to the same
+end. The test images are loaded only after the last choice has been made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import platform
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from jaxevo import checkpoint
+from jaxevo.classifier import Classifier, accuracy_with_interval, save_network
+from jaxevo.config import SearchConfig
+from jaxevo.datasets import Images, SearchData
+from jaxevo.datasets.splits import stratified_subset
+from jaxevo.evaluation import Evaluator, Problem, Seed
+from jaxevo.evolution import Individual, RegularizedEvolution, Strategy
+from jaxevo.genome import Genome, dumps
+from jaxevo.training import TrainState
+from jaxevo.workdir import History, Workdir, WorkdirError, write_json, write_text
+
+# What a seed is for: no two trainings share their randomness.
+_SEARCH, _RETRAIN, _FINAL = range(3)
+
+
+class SearchFailedError(RuntimeError):
+    """Too many candidates in a row failed."""
+
+
+class Reporter(Protocol):
+    """Is told how a run goes on."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line."""
+        ...
+
+    def candidate(self, record: dict[str, Any], strategy: Strategy) -> None:
+        """A candidate's record of the history, after the strategy was told of it."""
+        ...
+
+    def training(self, what: str, done: int, total: int, note: str) -> None:
+        """Progress of what follows the search."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What to search, where, and how to come by the test images once the search is over."""
+
+    config: SearchConfig
+    workdir: Workdir
+    data: SearchData
+    load_test: Callable[[], Images]
+
+
+class Search:
+    """A run of `task`; `run` resumes it where it stopped."""
+
+    def __init__(self, task: Task, reporter: Reporter):
+        self.task, self.config, self.reporter = task, task.config, reporter
+        self.problem = Problem(task.config.network, task.data.image_shape, task.data.num_classes)
+        self.evaluator = Evaluator(task.config, self.problem, task.data.train, task.data.validation)
+        labels, wanted = task.data.train.labels, task.config.data.train_examples
+        self.all_images = np.arange(len(labels))
+        self.subset = stratified_subset(labels, wanted, task.config.seed) if wanted else self.all_images
+        self.history = History(task.workdir)
+        self.recorded = {record["id"]: record for record in self.history.of_kind("individual")}
+        self.memo: dict[str, int] = {}  # canonical key -> id of the individual that was trained
+        for record in self.history.of_kind("individual"):
+            self._remember(record)
+        self.failures_in_a_row = 0
+
+    def run(self) -> dict[str, Any]:
+        """Carries the run to its end and returns the content of `result.json`."""
+        strategy = self._resume()
+        while candidates := strategy.ask():
+            for candidate in candidates:
+                self._evaluate(candidate, strategy)
+        winner = self._choose()
+        state, seconds = self._train_final(winner)
+        return self._conclude(winner, state, seconds)
+
+    def _resume(self) -> Strategy:
+        """The strategy as of the newest usable checkpoint; what the history has beyond it is told again, not trained."""
+        strategy = RegularizedEvolution(self.config.evolution, self.config.seed)
+        newest = checkpoint.Checkpoints(self.task.workdir.checkpoints).load_newest()
+        if newest is not None:
+            _, state, _, problems = newest
+            for problem in problems:
+                self.reporter.message(f"{problem}; going on from an older one")
+            pending = {individual["id"] for individual in state["pending"]}
+            told = set(range(state["next_id"])) - pending
+            if told <= self.recorded.keys():
+                strategy.load_state_dict(state)
+        if self.recorded:
+            self.reporter.message(f"resuming: {len(self.recorded)} candidates are known already")
+        return strategy
+
+    def _evaluate(self, candidate: Individual, strategy: Strategy) -> None:
+        known = self.recorded.get(candidate.id)
+        if known is not None and known["genome"] != candidate.genome.to_dict():
+            raise WorkdirError(
+                f"{self.task.workdir.history} has another genome for individual {candidate.id} than this version of the "
+                "program draws; go on with the version that wrote it, or start in another workdir"
+            )
+        record = known or self._record(candidate)
+        generation, num_events = strategy.generation, len(strategy.events)
+        strategy.tell(dataclasses.replace(candidate, fitness=record["fitness"]))
+        recorded_events = len(self.history.of_kind("stagnation"))
+        for event in list(strategy.events)[max(num_events, recorded_events) :]:
+            self.history.append("stagnation", event=event.kind, generation=event.generation, best=event.best_id)
+            self.reporter.message(f"generation {event.generation}: no progress, {event.kind} stagnation avoidance")
+        if known is None:
+            if strategy.generation > generation:
+                checkpoints = checkpoint.Checkpoints(self.task.workdir.checkpoints)
+                checkpoints.save(strategy.generation, strategy.state_dict())
+            self.reporter.candidate(record, strategy)
+            self._stop_if_all_fail(record)
+
+    def _record(self, candidate: Individual) -> dict[str, Any]:
+        """Evaluates a candidate, or reuses an isomorphic one's fitness, and writes it into the history."""
+        size = self.problem.complexity(candidate.genome)
+        known = self.memo.get(candidate.genome.canonical_key()) if self.config.reuse_fitness else None
+        if known is not None:
+            outcome = {"fitness": self.recorded[known]["fitness"], "reused": known, "failure": None, "seconds": {}}
+        else:
+            seed: Seed = (self.config.seed, _SEARCH, candidate.id)
+            evaluation = self.evaluator.evaluate(candidate.genome, seed, self.subset)
+            outcome = {
+                "fitness": evaluation.accuracy,
+                "reused": None,
+                "failure": evaluation.failure,
+                "seconds": {part: round(value, 4) for part, value in evaluation.seconds.items()},
+            }
+            if evaluation.details:
+                outcome["traceback"] = evaluation.details
+        sizes = {"parameters": size.parameters, "multiply_adds": size.multiply_adds}
+        record = self.history.append("individual", **(candidate.to_dict() | sizes | outcome))
+        self.recorded[candidate.id] = record
+        self._remember(record)
+        return record
+
+    def _remember(self, record: dict[str, Any]) -> None:
+        """Failures are not remembered: an isomorphic genome may succeed."""
+        if record["fitness"] is not None and record["reused"] is None:
+            self.memo[Genome.from_dict(record["genome"]).canonical_key()] = record["id"]
+
+    def _stop_if_all_fail(self, record: dict[str, Any]) -> None:
+        self.failures_in_a_row = self.failures_in_a_row + 1 if record["failure"] else 0
+        if self.failures_in_a_row >= self.config.max_consecutive_failures:
+            raise SearchFailedError(
+                f"{self.failures_in_a_row} candidates in a row failed, the last with: {record['failure']}; remove the "
+                "cause and give the same command to go on"
+            )
+
+    def _choose(self) -> Individual:
+        """The best by fresh trainings: the fitness they were selected for is too good, being the luckiest of many."""
+        distinct = {
+            Genome.from_dict(record["genome"]).canonical_key(): record
+            for record in sorted(self.recorded.values(), key=lambda r: (r["fitness"] or 0.0, -r["id"]))
+            if record["fitness"] is not None
+        }
+        best = list(distinct.values())[::-1][: max(1, self.config.retrain_best)]
+        scores = {record["id"]: record["fitness"] for record in best}
+        done = {(r["id"], r["seed"]): r["fitness"] for r in self.history.of_kind("retraining")}
+        repeats = range(self.config.retrain_seeds if self.config.retrain_best else 0)
+        for record in best:
+            for k in repeats:
+                if (record["id"], k) not in done:
+                    done[record["id"], k] = self._retrain(record, k)
+                self.reporter.training("retraining the best", len(done), len(best) * len(repeats), "")
+            if repeats:
+                scores[record["id"]] = float(np.mean([done[record["id"], k] for k in repeats]))
+        winner = max(best, key=lambda record: (scores[record["id"]], -record["id"]))
+        individual = {field.name: winner[field.name] for field in dataclasses.fields(Individual)}
+        return Individual.from_dict(individual | {"fitness": scores[winner["id"]]})
+
+    def _retrain(self, record: dict[str, Any], k: int) -> float:
+        """Accuracy of one more training; a failed one counts as 0, so that it cannot win."""
+        genome = Genome.from_dict(record["genome"])
+        evaluation = self.evaluator.evaluate(genome, (self.config.seed, _RETRAIN, record["id"], k), self.subset)
+        fitness = 0.0 if evaluation.accuracy is None else evaluation.accuracy
+        outcome = {"fitness": fitness, "failure": evaluation.failure, "seconds": evaluation.seconds}
+        self.history.append("retraining", id=record["id"], seed=k, **outcome)
+        return fitness
+
+    def _train_final(self, winner: Individual) -> tuple[TrainState, float]:
+        """Trains the winner on all training images, with a checkpoint after each epoch."""
+        config, seed = self.config.final_training, (self.config.seed, _FINAL)
+        checkpoints = checkpoint.Checkpoints(self.task.workdir.final_checkpoints)
+        prepared = self.evaluator.engine.prepare(winner.genome, seed)
+        first, before = 0, 0.0
+        newest = checkpoints.load_newest()
+        if newest is not None and newest[1]["id"] == winner.id:
+            first, data, arrays, _ = newest
+            before = data["seconds"]
+            prepared.state = checkpoint.unflatten(prepared.state, arrays)
+        begin = time.perf_counter()
+
+        def on_epoch(epoch: int, state: TrainState, loss: float) -> None:
+            data = {"id": winner.id, "seconds": before + time.perf_counter() - begin, "loss": loss}
+            checkpoints.save(epoch, data, checkpoint.flatten(state))
+            self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
+
+        state = self.evaluator.train(prepared, config, seed, self.all_images, first, on_epoch)
+        return state, before + time.perf_counter() - begin
+
+    def _conclude(self, winner: Individual, state: TrainState, seconds: float) -> dict[str, Any]:
+        """Saves the network, reads it back, and measures on the test images what was read."""
+        data, workdir = self.task.data, self.task.workdir
+        network = self.evaluator.engine.network(winner.genome, state.weights)
+        save_network(workdir.best_weights, network, winner.genome, self.problem, data.name, data.class_names)
+        classifier = Classifier.load(workdir.best_weights)
+        validation = classifier.accuracy(data.validation)
+        test = self.task.load_test()
+        correct = round(classifier.accuracy(test) * len(test))
+        result = self._result(winner, seconds) | {
+            "dataset": data.name,
+            "validation_accuracy": validation,
+            **accuracy_with_interval(correct, len(test)),
+        }
+        summary = {key: result[key] for key in ("dataset", "parameters", "test_accuracy", "search_fitness")}
+        write_text(workdir.best_genome, dumps(winner.genome, summary | {"seed": self.config.seed, "id": winner.id}))
+        write_json(workdir.result, result)
+        return result
+
+    def _result(self, winner: Individual, final_seconds: float) -> dict[str, Any]:
+        records = list(self.recorded.values())
+        retrainings = self.history.of_kind("retraining")
+        seconds = {part: 0.0 for part in ("compile", "train", "evaluate")}
+        for record in [*records, *retrainings]:
+            for part, value in record["seconds"].items():
+                seconds[part] += value
+        size = self.problem.complexity(winner.genome)
+        return {
+            "id": winner.id,
+            "search_fitness": winner.fitness,
+            "parameters": size.parameters,
+            "multiply_adds": size.multiply_adds,
+            "candidates": len(records),
+            "trainings": sum(record["reused"] is None for record in records) + len(retrainings) + 1,
+            "memo_hits": sum(record["reused"] is not None for record in records),
+            "failures": sum(record["failure"] is not None for record in records),
+            "seconds": {part: round(value, 1) for part, value in seconds.items()} | {"final": round(final_seconds, 1)},
+        }
+
+
+def device_name() -> str:
+    """What computes here, for the record."""
+    device = jax.devices()[0]
+    cpu = next((line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), platform.machine())
+    return f"{cpu}, {os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
+
+
+def _cpu_info() -> list[str]:
+    path = pathlib.Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
