@@ -227,7 +227,7 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
         "num_generations": 5,
         "channels": 8,
         "validation_fraction": round(validation, 3),
-        "train_examples": 2000 if num_images * (1 - validation) > 2500 else 0,
+        "train_examples": 1300 if num_images > 2000 else 0,
         "epochs": 6,
         "learning_rate": 1e-2,
         "final_epochs": min(40, max(3, 160_000 // num_images)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,7 +20,7 @@ class RunReporter:
         self.total = config.population_size + config.num_offspring * config.num_generations
         self.generations = config.num_generations
         self.console = console
-        self._begin, self._first, self._hits, self._failures = time.monotonic(), None, 0, 0
+        self._seconds, self._done, self._hits, self._failures = 0.0, 0, 0, 0
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -45,8 +44,8 @@ class RunReporter:
 
     def candidate(self, record: dict[str, Any], strategy: Strategy) -> None:
         """Advances the display; without a terminal, a line a candidate."""
-        if self._first is None:
-            self._first = record["id"]
+        self._done += 1
+        self._seconds += sum(seconds for part, seconds in record["seconds"].items() if part != "compile")
         self._hits += record["reused"] is not None
         self._failures += record["failure"] is not None
         best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
@@ -71,9 +70,8 @@ class RunReporter:
         self._progress.update(self._tasks[key], description=description, completed=done, total=total, note=note)
 
     def _remaining(self, last_id: int) -> float:
-        """Seconds until the search's last candidate, at this session's rate so far."""
-        done = last_id - (self._first or 0) + 1
-        return (time.monotonic() - self._begin) / done * max(0, self.total - last_id - 1)
+        """Seconds until the search's last candidate, at this session's mean so far."""
+        return self._seconds / self._done * max(0, self.total - last_id - 1)
 
 
 def _outcome(record: dict[str, Any]) -> str:
