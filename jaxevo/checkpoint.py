@@ -111,6 +111,8 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
     folder = folder.resolve()
     if not folder.is_dir():
         raise CheckpointError(f"{folder} does not exist; give the folder of saved weights, such as runs/.../best")
+    if not (folder / "data").is_dir() or not (folder / "_CHECKPOINT_METADATA").is_file():
+        raise CheckpointError(f"{folder} holds no checkpoint of this program; give a folder such as runs/.../best")
     try:
         with _context():
             content = ocp.load_checkpointables(folder)

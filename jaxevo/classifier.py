@@ -1,60 +1,49 @@
-"""Trained networks in a folder: saved with all that is needed to use them again, and used again."""
+"""Trained networks: trained fully, saved in a folder with all that is needed to use them again, and scored."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scipy.stats import binomtest
+import numpy as np
+from scipy import stats
 
 from jaxevo import checkpoint
-from jaxevo.config import NetworkConfig
+from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
-from jaxevo.evaluation import Problem
+from jaxevo.datasets.splits import stratified_subset
+from jaxevo.evaluation import CompiledEngine, Problem, fit, on_device
 from jaxevo.genome import Genome
 from jaxevo.network import Network
 from jaxevo.training import Trainer, split
 
-
-def save_network(
-    folder: pathlib.Path,
-    network: Network,
-    genome: Genome,
-    problem: Problem,
-    dataset: str,
-    class_names: Sequence[str],
-) -> None:
-    """Writes a network's weights with its genome, the shape of its images, and what it was trained on."""
-    document = {
-        "genome": genome.to_dict(),
-        "network": dataclasses.asdict(problem.network),
-        "image_shape": list(problem.image_shape),
-        "class_names": list(class_names),
-        "dataset": dataset,
-    }
-    checkpoint.save_weights(folder, document, checkpoint.flatten(split(network)[1:]))
+_BATCH_SIZE = 64  # of scoring
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Classifier:
-    """A trained network, compiled once for images of one shape."""
+    """A trained network with what it was made for; `trainer` is a compiled program of its architecture."""
 
     genome: Genome
     problem: Problem
     dataset: str
     class_names: tuple[str, ...]
     network: Network
-    batch_size: int = 64
+    trainer: Trainer
 
-    def __post_init__(self) -> None:
-        graphdef, params, stats = split(self.network)
-        self._trainer, self._weights = Trainer(graphdef, self.batch_size), (params, stats)
+    @classmethod
+    def of(
+        cls, genome: Genome, problem: Problem, dataset: str, class_names: tuple[str, ...], network: Network
+    ) -> Classifier:
+        """With a program of its own."""
+        return cls(genome, problem, dataset, class_names, network, Trainer(split(network).graphdef, _BATCH_SIZE))
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> Classifier:
-        """From `save_network`'s folder. Raises `CheckpointError` if it is damaged or holds another architecture."""
+        """From `save`'s folder. Raises `CheckpointError` if it is damaged or holds another architecture."""
         document, weights = checkpoint.load_weights(pathlib.Path(folder))
         try:
             genome = Genome.from_dict(document["genome"])
@@ -69,15 +58,69 @@ class Classifier:
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise checkpoint.CheckpointError(f"{folder} does not describe its network ({reason}); train again") from None
-        return cls(genome, problem, dataset, names, problem.load(genome, weights))
+        return cls.of(genome, problem, dataset, names, problem.load(genome, weights))
+
+    def save(self, folder: pathlib.Path) -> None:
+        """Writes the weights with the genome, the shape of the images, and what they were trained on."""
+        document = {
+            "genome": self.genome.to_dict(),
+            "network": dataclasses.asdict(self.problem.network),
+            "image_shape": list(self.problem.image_shape),
+            "class_names": list(self.class_names),
+            "dataset": self.dataset,
+        }
+        checkpoint.save_weights(folder, document, checkpoint.flatten(split(self.network)[1:]))
 
     def accuracy(self, images: Images) -> float:
         """Part of the images that is classified rightly."""
-        return self._trainer.accuracy(self._weights, (), images.images, images.labels)
+        return self.trainer.accuracy(split(self.network)[1:], (), images.images, images.labels)
 
 
-def accuracy_with_interval(correct: int, total: int) -> dict[str, Any]:
-    """Test accuracy with Wilson's 95 % interval."""
-    interval = binomtest(correct, total).proportion_ci(0.95, method="wilson")
-    bounds = [float(interval.low), float(interval.high)]
-    return {"test_accuracy": correct / total, "test_interval": bounds, "test_images": total}
+def train_classifiers(
+    genome: Genome,
+    problem: Problem,
+    train: Images,
+    dataset: str,
+    class_names: tuple[str, ...],
+    config: TrainingConfig,
+    seeds: Sequence[int],
+    train_examples: int = 0,
+    on_epoch: Callable[[int, int, float], None] = lambda seed, epoch, loss: None,
+) -> Iterator[Classifier]:
+    """A classifier trained fully for each seed, all by one compiled program.
+
+    `train_examples` takes a stratified subset that each seed draws anew; 0 takes all images.
+    """
+    engine = CompiledEngine(problem, config.batch_size)
+    images, labels = on_device(train)
+    for seed in seeds:
+        subset = stratified_subset(train.labels, train_examples, seed) if train_examples else np.arange(len(train))
+        prepared = engine.prepare(genome, (seed,))
+        state = fit(
+            prepared,
+            images,
+            labels,
+            config,
+            (seed,),
+            subset,
+            on_epoch=lambda epoch, _, loss, seed=seed: on_epoch(seed, epoch, loss),
+        )
+        network = engine.network(genome, state.weights)
+        yield Classifier(genome, problem, dataset, class_names, network, prepared.trainer)
+
+
+def wilson_interval(accuracy: float, images: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of an accuracy measured on that many images."""
+    interval = stats.binomtest(round(accuracy * images), images).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def summarize(accuracies: Sequence[float], images: int) -> dict[str, Any]:
+    """Mean, standard deviation and 95 % interval: Student's over several seeds, Wilson's over the images of one."""
+    mean = float(np.mean(accuracies))
+    std, interval = None, wilson_interval(mean, images)
+    if len(accuracies) > 1:
+        std = float(np.std(accuracies, ddof=1))
+        half = float(stats.t.ppf(0.975, len(accuracies) - 1)) * std / math.sqrt(len(accuracies))
+        interval = (mean - half, mean + half)
+    return {"mean": mean, "std": std, "interval": list(interval), "accuracies": list(accuracies), "images": images}

@@ -87,12 +87,14 @@ class CompiledEngine:
 
     def __init__(self, problem: Problem, batch_size: int):
         self.problem, self.batch_size = problem, batch_size
+        self._last: Trainer | None = None
 
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
-        """Builds the genome's network; it is compiled when first used."""
+        """Builds the genome's network; it is compiled when first used, and once for several seeds in a row."""
         graphdef, params, stats = split(self.problem.build(genome, seed))
-        trainer = Trainer(graphdef, self.batch_size)
-        return Prepared(trainer, trainer.start(params, stats), ())
+        if self._last is None or self._last.graphdef != graphdef:
+            self._last = Trainer(graphdef, self.batch_size)
+        return Prepared(self._last, self._last.start(params, stats), ())
 
     def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
         """The network with the trained weights."""
@@ -159,6 +161,11 @@ class DivergedError(ArithmeticError):
     """The loss is not finite any more."""
 
 
+def on_device(images: Images) -> tuple[jax.Array, jax.Array]:
+    """Pixels and labels where they are trained on."""
+    return jax.device_put((images.images, images.labels))
+
+
 EpochCallback = Callable[[int, TrainState, float], None]
 
 
@@ -175,7 +182,7 @@ class Evaluator:
     def __init__(self, config: SearchConfig, problem: Problem, train: Images, validation: Images):
         self.config, self.problem = config, problem
         self.validation = validation
-        self.images, self.labels = jax.device_put((train.images, train.labels))
+        self.images, self.labels = on_device(train)
         self.engine = make_engine(config.engine, problem, config.training.batch_size, config.evolution.max_nodes)
 
     def evaluate(self, genome: Genome, seed: Seed, subset: np.ndarray) -> Evaluation:
@@ -204,23 +211,30 @@ class Evaluator:
         seconds["evaluate"] = time.perf_counter() - trained - (compiling - train_compile)
         return accuracy
 
-    def train(
-        self,
-        prepared: Prepared,
-        config: TrainingConfig,
-        seed: Seed,
-        subset: np.ndarray,
-        first_epoch: int = 0,
-        on_epoch: EpochCallback | None = None,
-    ) -> TrainState:
-        """Trains from `prepared.state`; raises `DivergedError` as soon as an epoch's loss is not finite."""
-        state = prepared.state
-        epochs = prepared.trainer.epochs(
-            state, prepared.inputs, self.images, self.labels, subset, config, seed, first_epoch
-        )
-        for epoch, (state, loss) in enumerate(epochs, first_epoch + 1):  # noqa: B007
-            if not math.isfinite(loss):
-                raise DivergedError(f"the loss was {loss} in epoch {epoch}; a lower learning rate may help")
-            if on_epoch is not None:
-                on_epoch(epoch, state, loss)
-        return state
+    def train(self, prepared: Prepared, config: TrainingConfig, seed: Seed, subset: np.ndarray, **resume: Any) -> TrainState:
+        """`fit` on the training images."""
+        return fit(prepared, self.images, self.labels, config, seed, subset, **resume)
+
+
+def fit(
+    prepared: Prepared,
+    images: jax.Array,
+    labels: jax.Array,
+    config: TrainingConfig,
+    seed: Seed,
+    subset: np.ndarray,
+    first_epoch: int = 0,
+    on_epoch: EpochCallback | None = None,
+) -> TrainState:
+    """Trains from `prepared.state` on `images[subset]`; `on_epoch` is told the number of epochs done, state and loss.
+
+    Raises `DivergedError` as soon as an epoch's loss is not finite.
+    """
+    state = prepared.state
+    epochs = prepared.trainer.epochs(state, prepared.inputs, images, labels, subset, config, seed, first_epoch)
+    for epoch, (state, loss) in enumerate(epochs, first_epoch + 1):  # noqa: B007
+        if not math.isfinite(loss):
+            raise DivergedError(f"the loss was {loss} in epoch {epoch}; a lower learning rate may help")
+        if on_epoch is not None:
+            on_epoch(epoch, state, loss)
+    return state

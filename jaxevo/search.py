@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from jaxevo import checkpoint
-from jaxevo.classifier import Classifier, accuracy_with_interval, save_network
+from jaxevo.classifier import Classifier, wilson_interval
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import stratified_subset
@@ -211,22 +211,24 @@ class Search:
             checkpoints.save(epoch, data, checkpoint.flatten(state))
             self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
 
-        state = self.evaluator.train(prepared, config, seed, self.all_images, first, on_epoch)
+        state = self.evaluator.train(prepared, config, seed, self.all_images, first_epoch=first, on_epoch=on_epoch)
         return state, before + time.perf_counter() - begin
 
     def _conclude(self, winner: Individual, state: TrainState, seconds: float) -> dict[str, Any]:
         """Saves the network, reads it back, and measures on the test images what was read."""
         data, workdir = self.task.data, self.task.workdir
         network = self.evaluator.engine.network(winner.genome, state.weights)
-        save_network(workdir.best_weights, network, winner.genome, self.problem, data.name, data.class_names)
+        Classifier.of(winner.genome, self.problem, data.name, data.class_names, network).save(workdir.best_weights)
         classifier = Classifier.load(workdir.best_weights)
         validation = classifier.accuracy(data.validation)
         test = self.task.load_test()
-        correct = round(classifier.accuracy(test) * len(test))
+        accuracy = classifier.accuracy(test)
         result = self._result(winner, seconds) | {
             "dataset": data.name,
             "validation_accuracy": validation,
-            **accuracy_with_interval(correct, len(test)),
+            "test_accuracy": accuracy,
+            "test_interval": list(wilson_interval(accuracy, len(test))),
+            "test_images": len(test),
         }
         summary = {key: result[key] for key in ("dataset", "parameters", "test_accuracy", "search_fitness")}
         write_text(workdir.best_genome, dumps(winner.genome, summary | {"seed": self.config.seed, "id": winner.id}))

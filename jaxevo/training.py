@@ -72,7 +72,7 @@ class Trainer:
     """
 
     def __init__(self, graphdef: nnx.GraphDef, batch_size: int):
-        self.batch_size = batch_size
+        self.graphdef, self.batch_size = graphdef, batch_size
         self.compile_seconds = 0.0
         self._epoch = _Program(functools.partial(_run_epoch, graphdef, batch_size), donate_argnums=(0,), owner=self)
         self._predict = _Program(functools.partial(_predict, graphdef, batch_size), donate_argnums=(), owner=self)

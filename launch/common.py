@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import signal
 import sys
-import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from absl import flags, logging
 
-from jaxevo.config import SearchConfig, leaf_fields
 from jaxevo.errors import InputError
 
 FLAGS = flags.FLAGS
 
 
-def define_config_flags(names: typing.Iterable[str]) -> None:
-    """A flag for each of these settings of `SearchConfig`; one that is not given leaves the preset's value."""
-    leaves = leaf_fields(SearchConfig)
-    for name in names:
-        _, field = leaves[name]
-        kind, text = type(field.default), f"{field.metadata['help']} (paper: {field.default})"
+def define_config_flags(fields: Mapping[str, dataclasses.Field], which_default: str) -> None:
+    """A flag for each field; one that is not given is None and leaves the configuration as it is."""
+    for name, field in fields.items():
+        kind, text = type(field.default), f"{field.metadata['help']} ({which_default}: {field.default})"
         if field.metadata["choices"]:
             flags.DEFINE_enum(name, None, list(field.metadata["choices"]), text)
         elif kind is bool:
@@ -32,7 +29,7 @@ def define_config_flags(names: typing.Iterable[str]) -> None:
             {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}[kind](name, None, text)
 
 
-def given(names: typing.Iterable[str]) -> dict[str, Any]:
+def given(names: Iterable[str]) -> dict[str, Any]:
     """The settings that the command line sets."""
     return {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
 

@@ -25,12 +25,12 @@ from jaxevo.progress import RunReporter, format_duration
 from jaxevo.workdir import Workdir, read_json
 
 FLAGS = flags.FLAGS
-SETTINGS = tuple(configs.leaf_fields(SearchConfig))
+SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items()}
 
 flags.DEFINE_enum("preset", "auto", ["auto", "quick", "paper"], "settings to begin with; auto: quick on a CPU, else paper")
 flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)")
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
-common.define_config_flags(SETTINGS)
+common.define_config_flags(SETTINGS, "paper")
 common.define_data_flags()
 common.define_cache_flag()
 

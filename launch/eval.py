@@ -1,0 +1,172 @@
+"""Trains one genome fully and reports its test accuracy, or scores saved weights without training.
+
+    python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
+    python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored on another
+    python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
+    python launch/eval.py --genome=evoA.json --dataset=svhn --num_normal_cells=4 --channels=32    # the paper's SVHN network
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import sys
+import time
+from typing import Any
+
+import common
+from absl import flags
+from rich.console import Console
+
+from jaxevo import genome as genomes
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.datasets import METHODS, Images, load_test_data, load_train_data
+from jaxevo.errors import InputError
+from jaxevo.workdir import versions, write_json
+
+FLAGS = flags.FLAGS
+PAPER = "paper: EvoA 0.22 M and EvoB 0.21 M on MNIST, 0.39 M and 0.37 M on SVHN"
+NETWORK = {field.name: field for field in dataclasses.fields(NetworkConfig)}
+TRAINING = {field.name: field for field in dataclasses.fields(TrainingConfig)}
+FINAL = TrainingConfig(epochs=100, learning_rate=1e-3)
+
+flags.DEFINE_string("genome", None, "a genome file, or the name of a shipped genome such as evoA.json")
+flags.DEFINE_string("weights", None, "folder of saved weights to score without training, such as runs/.../best")
+flags.DEFINE_string("dataset", "digits", "what to train on: a data set's name, a folder of class folders, or an .npz file")
+flags.DEFINE_string("test_dataset", None, "data set whose test split is scored (default: that of --dataset)")
+flags.DEFINE_integer("image_size", 0, "resize training images to this side in pixels; 0: as they are", lower_bound=0)
+flags.DEFINE_integer("train_examples", 0, "train on a stratified subset of this many images; 0: all", lower_bound=0)
+flags.DEFINE_integer("seeds", 1, "trainings with different seeds", lower_bound=1)
+flags.DEFINE_integer("seed", 0, "first of the seeds", lower_bound=0)
+flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
+flags.DEFINE_string("output", None, "file to write the results to as JSON")
+common.define_config_flags(NETWORK, "default")
+common.define_config_flags({name: field for name, field in TRAINING.items() if name not in ("epochs", "learning_rate")}, "default")
+flags.DEFINE_integer("epochs", FINAL.epochs, "passes over the training images")
+flags.DEFINE_float("learning_rate", FINAL.learning_rate, "Adam's rate at the start")
+common.define_data_flags()
+common.define_cache_flag()
+
+
+def test_sets(dataset: str, foreign: bool, image_shape: tuple[int, int, int], classes: tuple[str, ...]) -> dict[str, Images]:
+    """Test images by the way they were resized: images of another data set and size in both ways, as it matters."""
+    plain = load_test_data(dataset, FLAGS.data_dir, class_names=classes)
+    other_size = plain.images.shape[1:3] != image_shape[:2]
+    methods = METHODS if foreign and other_size else (FLAGS.resize,)
+    return {
+        method: load_test_data(
+            dataset, FLAGS.data_dir, image_shape=image_shape, resize=method, class_names=classes
+        )
+        for method in methods
+    }
+
+
+def score_weights() -> dict[str, Any]:
+    """Scores saved weights."""
+    from jaxevo.classifier import Classifier
+
+    classifier = Classifier.load(FLAGS.weights)
+    dataset = FLAGS.test_dataset or FLAGS.dataset
+    tests = test_sets(dataset, dataset != classifier.dataset, classifier.problem.image_shape, classifier.class_names)
+    size = classifier.problem.complexity(classifier.genome)
+    accuracies = {method: [classifier.accuracy(images)] for method, images in tests.items()}
+    return _document(classifier.dataset, dataset, size, accuracies, tests, classifier.genome)
+
+
+def train_and_score(console: Console) -> dict[str, Any]:
+    """Trains the genome with each seed and scores it."""
+    from jaxevo.classifier import train_classifiers
+    from jaxevo.evaluation import Problem
+
+    genome, _ = genomes.find(FLAGS.genome)
+    train, classes = load_train_data(
+        FLAGS.dataset, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize
+    )
+    height, width, channels = train.images.shape[1:]
+    problem = Problem(NetworkConfig(**common.given(NETWORK)), (height, width, channels), len(classes))
+    size = problem.complexity(genome)
+    training = dataclasses.replace(FINAL, **common.given(TRAINING))
+    dataset = FLAGS.test_dataset or FLAGS.dataset
+    tests = test_sets(dataset, dataset != FLAGS.dataset, problem.image_shape, classes)
+    console.print(f"{size.parameters / 1e6:.2f} M parameters ({PAPER})", highlight=False, soft_wrap=True)
+    accuracies: dict[str, list[float]] = {method: [] for method in tests}
+
+    def on_epoch(seed: int, epoch: int, loss: float) -> None:
+        console.print(f"seed {seed}  epoch {epoch}/{training.epochs}  loss {loss:.4f}", highlight=False)
+
+    seeds = range(FLAGS.seed, FLAGS.seed + FLAGS.seeds)
+    trained = train_classifiers(
+        genome, problem, train, FLAGS.dataset, classes, training, seeds, FLAGS.train_examples, on_epoch
+    )
+    for number, classifier in enumerate(trained):
+        for method, images in tests.items():
+            accuracies[method].append(classifier.accuracy(images))
+        if number == 0 and FLAGS.save:
+            classifier.save(pathlib.Path(FLAGS.save))
+    document = _document(FLAGS.dataset, dataset, size, accuracies, tests, genome)
+    return document | {"training": dataclasses.asdict(training), "train_images": FLAGS.train_examples or len(train)}
+
+
+def _document(trained_on, tested_on, size, accuracies, tests, genome) -> dict[str, Any]:
+    from jaxevo.classifier import summarize
+
+    scores = [{"resize": m, **summarize(values, len(tests[m]))} for m, values in accuracies.items()]
+    return {
+        "trained_on": trained_on,
+        "tested_on": tested_on,
+        "parameters": size.parameters,
+        "multiply_adds": size.multiply_adds,
+        "genome": genome.to_dict(),
+        "scores": scores,
+    }
+
+
+def print_document(document: dict[str, Any], console: Console) -> None:
+    """The results in words."""
+    for score in document["scores"]:
+        low, high = score["interval"]
+        values = score["accuracies"]
+        spread = f", standard deviation {score['std']:.2%} over {len(values)} seeds" if len(values) > 1 else ""
+        resized = f" resized by {score['resize']}" if len(document["scores"]) > 1 else ""
+        console.print(
+            f"trained on {document['trained_on']}, tested on {document['tested_on']}{resized} "
+            f"({score['images']:,} images): {score['mean']:.2%} (95 % interval {low:.2%} to {high:.2%}{spread})",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+    console.print(f"{document['parameters']:,} parameters, {document['multiply_adds']:,} multiply-adds", highlight=False)
+
+
+def check_flags() -> None:
+    """What can be refused before anything is computed."""
+    if (FLAGS.genome is None) == (FLAGS.weights is None):
+        raise InputError("give either --genome (to train it) or --weights (to score saved weights)")
+    if FLAGS.weights and FLAGS.save:
+        raise InputError("--save saves what was trained; with --weights nothing is")
+    if FLAGS.save and pathlib.Path(FLAGS.save).exists():
+        raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
+    if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():
+        raise InputError(f"--output={FLAGS.output}: its folder does not exist; create it first")
+
+
+def main() -> None:
+    """Flags in, one library call, words out."""
+    check_flags()
+    common.use_compilation_cache()
+    console = Console()
+    begin = time.perf_counter()
+    document = score_weights() if FLAGS.weights else train_and_score(console)
+    from jaxevo.search import device_name
+
+    print_document(document, console)
+    if FLAGS.output:
+        seconds = round(time.perf_counter() - begin, 1)
+        write_json(
+            pathlib.Path(FLAGS.output), document | {"seconds": seconds, "versions": versions(), "device": device_name()}
+        )
+
+
+if __name__ == "__main__":
+    common.run(main, __doc__ or "")
+    sys.exit(0)
