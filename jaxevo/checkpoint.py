@@ -1,17 +1,20 @@
 """Checkpoints and saved weights: the only module that imports orbax.
 
-A checkpoint is a flat dict of arrays beside one JSON document. Arrays are named by their place in the tree they came from,
-and a tree is filled only from a checkpoint with exactly its names, shapes and types: weights of another architecture are
-refused rather than restored in part.
+A checkpoint is a flat dict of arrays beside one JSON document. Arrays are named by their place in the tree they came
+from, and a tree is filled only from a checkpoint with exactly its names, shapes and types: weights of another
+architecture are refused rather than restored in part.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import json
+import logging
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import jax
@@ -64,19 +67,24 @@ class Checkpoints:
         self.folder = folder.resolve()
 
     def save(self, step: int, data: dict[str, Any], arrays: Mapping[str, Any] | None = None) -> None:
-        """Writes a checkpoint and removes those that are not needed any more."""
+        """Writes a checkpoint and removes those that are not needed any more, later ones among them."""
         from orbax.checkpoint import v1 as ocp
 
+        for path in self._numbered():
+            if int(path.name) > step:  # damaged, or of another course; orbax would silently save nothing beside it
+                shutil.rmtree(path)
         policy = ocp.training.preservation_policies.LatestN(_KEEP)
         with ocp.training.Checkpointer(self.folder, context=_context(), preservation_policy=policy) as checkpointer:
             checkpointer.save_checkpointables(step, _content(data, arrays), overwrite=True)
 
     def steps(self) -> list[int]:
         """Numbers of the checkpoints, newest first."""
+        return sorted((int(path.name) for path in self._numbered() if any(path.iterdir())), reverse=True)
+
+    def _numbered(self) -> list[pathlib.Path]:
         if not self.folder.is_dir():
             return []
-        numbered = [p for p in self.folder.iterdir() if p.name.isdecimal() and p.is_dir() and any(p.iterdir())]
-        return sorted((int(p.name) for p in numbered), reverse=True)
+        return [path for path in self.folder.iterdir() if path.name.isdecimal() and path.is_dir()]
 
     def load(self, step: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON document and arrays of a checkpoint. Raises `CheckpointError`."""
@@ -110,26 +118,49 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
 
     folder = folder.resolve()
     if not folder.is_dir():
-        raise CheckpointError(f"{folder} does not exist; give the folder of saved weights, such as runs/.../best")
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        raise CheckpointError(f"{folder} {problem}; give the folder of saved weights, such as runs/.../best")
     if not (folder / "data").is_dir() or not (folder / "_CHECKPOINT_METADATA").is_file():
         raise CheckpointError(f"{folder} holds no checkpoint of this program; give a folder such as runs/.../best")
-    try:
-        with _context():
-            content = ocp.load_checkpointables(folder)
-    except Exception as error:  # orbax and tensorstore raise many kinds for a damaged folder
-        reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{folder} is not a readable checkpoint ({type(error).__name__}: {reason})") from error
+    content, problem = {}, ""
+    with _context(), _quiet():
+        try:
+            # One by one: were one damaged, the other's half-begun reading would be complained about at some later time.
+            for name in ("data", "arrays"):
+                if (folder / name).is_dir():
+                    content |= ocp.load_checkpointables(folder, {name: None})
+        except Exception as error:  # orbax and tensorstore raise many kinds for a damaged folder
+            cause = error.__cause__ or error
+            problem = f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
+        if problem:
+            gc.collect()  # what was given up half-read complains when it goes
+    if problem:
+        raise CheckpointError(f"{folder} is damaged and cannot be read ({problem}); train again or use a copy")
     data, arrays = content.get("data"), content.get("arrays") or {}
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or not isinstance(arrays, dict):
         raise CheckpointError(f"{folder} is a checkpoint of another program: it has no data document")
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
     if data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
-        raise CheckpointError(f"{folder} is damaged: its arrays are not those it was saved with; train again or use a copy")
+        raise CheckpointError(f"{folder} is damaged: its arrays are not those that were saved; train again or use a copy")
     return data, arrays
 
 
 def _content(data: dict[str, Any], arrays: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"data": data} | ({"arrays": dict(arrays)} if arrays else {})
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without orbax's log, which tells of damage in many lines; the error tells it in one."""
+    loggers = [logging.getLogger(name) for name in ("absl", "asyncio")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _context() -> Any:

@@ -48,6 +48,8 @@ class Classifier:
         try:
             genome = Genome.from_dict(document["genome"])
             height, width, channels = (int(side) for side in document["image_shape"])
+            if min(height, width, channels) < 1:
+                raise ValueError(f"image_shape is {document['image_shape']}")
             names = tuple(map(str, document["class_names"]))
             problem = Problem(NetworkConfig(**document["network"]), (height, width, channels), len(names))
             # Before anything of that size is allocated: a document may claim any.
@@ -55,10 +57,13 @@ class Classifier:
             if parameters > sum(array.size for array in weights.values()):
                 raise ValueError(f"it needs {parameters} parameters, more than were saved")
             dataset = str(document["dataset"])
-        except (KeyError, TypeError, ValueError) as error:
+            network = problem.load(genome, weights)
+        except checkpoint.CheckpointError:
+            raise
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise checkpoint.CheckpointError(f"{folder} does not describe its network ({reason}); train again") from None
-        return cls.of(genome, problem, dataset, names, problem.load(genome, weights))
+        return cls.of(genome, problem, dataset, names, network)
 
     def save(self, folder: pathlib.Path) -> None:
         """Writes the weights with the genome, the shape of the images, and what they were trained on."""
@@ -116,11 +121,14 @@ def wilson_interval(accuracy: float, images: int) -> tuple[float, float]:
 
 
 def summarize(accuracies: Sequence[float], images: int) -> dict[str, Any]:
-    """Mean, standard deviation and 95 % interval: Student's over several seeds, Wilson's over the images of one."""
+    """Mean, standard deviation and 95 % interval: Student's over several seeds, Wilson's over the images of one.
+
+    Student's may reach over 1, where no accuracy lies: it is cut to [0, 1].
+    """
     mean = float(np.mean(accuracies))
     std, interval = None, wilson_interval(mean, images)
     if len(accuracies) > 1:
         std = float(np.std(accuracies, ddof=1))
         half = float(stats.t.ppf(0.975, len(accuracies) - 1)) * std / math.sqrt(len(accuracies))
-        interval = (mean - half, mean + half)
+        interval = (max(0.0, mean - half), min(1.0, mean + half))
     return {"mean": mean, "std": std, "interval": list(interval), "accuracies": list(accuracies), "images": images}

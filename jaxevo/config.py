@@ -86,6 +86,8 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "channels", "channel_multiplier", "num_normal_cells", "normal_repeats")
+        for name in ("num_normal_cells", "normal_repeats"):  # what saved weights claim to be is counted cell by cell
+            _check(getattr(self, name) <= 100, name, getattr(self, name), "the largest value is 100")
         _check(0 <= self.dropout_rate < 1, "dropout_rate", self.dropout_rate, "it lies in [0, 1)")
         _check_choice(self, "conv_kind")
 

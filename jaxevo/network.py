@@ -62,7 +62,8 @@ class BatchNorm(nnx.Module):
         if not train:
             return ops.normalize(x, self.scale[...], self.bias[...], self.mean[...], self.var[...])
         y, mean, var = ops.batch_norm(x, self.scale[...], self.bias[...])
-        self.mean[...], self.var[...] = running(self.mean[...], mean), running(self.var[...], var)
+        self.mean.set_value(running(self.mean[...], mean))
+        self.var.set_value(running(self.var[...], var))
         return y
 
 

@@ -40,7 +40,7 @@ class RunReporter:
 
     def message(self, text: str) -> None:
         """A line."""
-        self.console.print(text, highlight=False, soft_wrap=True)
+        self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def candidate(self, record: dict[str, Any], strategy: Strategy) -> None:
         """Advances the display; without a terminal, a line a candidate."""

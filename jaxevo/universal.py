@@ -273,7 +273,8 @@ class UniversalCell(nnx.Module):
         if not train:
             return _forward(self.kind, slots, self.readers[...], Moments(self.mean[...], self.var[...]), x, cell)[0]
         out, moments = _cell(self.kind, slots, self.readers[...], x, cell)
-        self.mean[...], self.var[...] = running(self.mean[...], moments.mean), running(self.var[...], moments.var)
+        self.mean.set_value(running(self.mean[...], moments.mean))
+        self.var.set_value(running(self.var[...], moments.var))
         return out
 
 

@@ -60,7 +60,7 @@ def read_json(path: pathlib.Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise WorkdirError(f"{path} does not exist; {path.parent} is not the folder of a run") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise WorkdirError(f"{path} is damaged ({error}); restore it or start in another workdir") from None
 
 
@@ -156,7 +156,7 @@ class Workdir:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 record = json.loads(line)
-            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
                 raise WorkdirError(f"{self.history}, line {number}, is damaged; remove it and all after it to go on from there")

@@ -63,6 +63,7 @@ def test_sets(dataset: str, foreign: bool, image_shape: tuple[int, int, int], cl
 
 def score_weights() -> dict[str, Any]:
     """Scores saved weights."""
+    common.use_compilation_cache()
     from jaxevo.classifier import Classifier
 
     classifier = Classifier.load(FLAGS.weights)
@@ -75,17 +76,20 @@ def score_weights() -> dict[str, Any]:
 
 def train_and_score(console: Console) -> dict[str, Any]:
     """Trains the genome with each seed and scores it."""
-    from jaxevo.classifier import train_classifiers
-    from jaxevo.evaluation import Problem
-
+    network = NetworkConfig(**common.given(NETWORK))
+    training = dataclasses.replace(FINAL, **common.given(TRAINING))
     genome, _ = genomes.find(FLAGS.genome)
     train, classes = load_train_data(
         FLAGS.dataset, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize
     )
     height, width, channels = train.images.shape[1:]
-    problem = Problem(NetworkConfig(**common.given(NETWORK)), (height, width, channels), len(classes))
+    network.check_image(height, width)
+    common.use_compilation_cache()  # imports jax, which takes seconds: what can be refused has been
+    from jaxevo.classifier import train_classifiers
+    from jaxevo.evaluation import DivergedError, Problem
+
+    problem = Problem(network, (height, width, channels), len(classes))
     size = problem.complexity(genome)
-    training = dataclasses.replace(FINAL, **common.given(TRAINING))
     dataset = FLAGS.test_dataset or FLAGS.dataset
     tests = test_sets(dataset, dataset != FLAGS.dataset, problem.image_shape, classes)
     console.print(f"{size.parameters / 1e6:.2f} M parameters ({PAPER})", highlight=False, soft_wrap=True)
@@ -98,11 +102,14 @@ def train_and_score(console: Console) -> dict[str, Any]:
     trained = train_classifiers(
         genome, problem, train, FLAGS.dataset, classes, training, seeds, FLAGS.train_examples, on_epoch
     )
-    for number, classifier in enumerate(trained):
-        for method, images in tests.items():
-            accuracies[method].append(classifier.accuracy(images))
-        if number == 0 and FLAGS.save:
-            classifier.save(pathlib.Path(FLAGS.save))
+    try:
+        for number, classifier in enumerate(trained):
+            for method, images in tests.items():
+                accuracies[method].append(classifier.accuracy(images))
+            if number == 0 and FLAGS.save:
+                classifier.save(pathlib.Path(FLAGS.save))
+    except DivergedError as error:
+        raise InputError(str(error)) from error
     document = _document(FLAGS.dataset, dataset, size, accuracies, tests, genome)
     return document | {"training": dataclasses.asdict(training), "train_images": FLAGS.train_examples or len(train)}
 
@@ -140,7 +147,7 @@ def print_document(document: dict[str, Any], console: Console) -> None:
 
 def check_flags() -> None:
     """What can be refused before anything is computed."""
-    if (FLAGS.genome is None) == (FLAGS.weights is None):
+    if bool(FLAGS.genome) == bool(FLAGS.weights):
         raise InputError("give either --genome (to train it) or --weights (to score saved weights)")
     if FLAGS.weights and FLAGS.save:
         raise InputError("--save saves what was trained; with --weights nothing is")
@@ -148,12 +155,13 @@ def check_flags() -> None:
         raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
     if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():
         raise InputError(f"--output={FLAGS.output}: its folder does not exist; create it first")
+    if FLAGS.output and pathlib.Path(FLAGS.output).is_dir():
+        raise InputError(f"--output={FLAGS.output} is a folder; give the name of a file")
 
 
 def main() -> None:
     """Flags in, one library call, words out."""
     check_flags()
-    common.use_compilation_cache()
     console = Console()
     begin = time.perf_counter()
     document = score_weights() if FLAGS.weights else train_and_score(console)

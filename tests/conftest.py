@@ -1,0 +1,48 @@
+"""What tests share: random genomes, small data, and programs that are compiled once."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from jaxevo.config import NetworkConfig
+from jaxevo.datasets import Images, SearchData, load_search_data
+from jaxevo.genome import Genome
+from jaxevo.variation import random_cell
+
+REPOSITORY = pathlib.Path(__file__).parent.parent
+
+
+def random_genomes(number: int, min_nodes: int = 2, max_nodes: int = 6, seed: int = 0) -> list[Genome]:
+    """Genomes of any size in the range, more varied than an initial population."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(min_nodes, max_nodes + 1, (number, 2))
+    return [Genome(random_cell(rng, int(a)), random_cell(rng, int(b))) for a, b in sizes]
+
+
+@pytest.fixture(scope="session")
+def digits() -> SearchData:
+    """The embedded data set."""
+    return load_search_data("digits")
+
+
+@pytest.fixture(scope="session")
+def few_digits(digits: SearchData) -> tuple[Images, Images]:
+    """A few training and validation images."""
+    return digits.train.take(np.arange(200)), digits.validation.take(np.arange(100))
+
+
+@pytest.fixture(scope="session")
+def tiny() -> NetworkConfig:
+    """A network that compiles quickly and still has all parts: N R N."""
+    return NetworkConfig(channels=4, num_normal_cells=2)
+
+
+@pytest.fixture(scope="session")
+def launch_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment of launched processes: a cache of compiled programs that they share, none of the user's."""
+    cache = tmp_path_factory.mktemp("cache")
+    return os.environ | {"XDG_CACHE_HOME": str(cache), "JAX_PLATFORMS": "cpu", "COLUMNS": "120"}

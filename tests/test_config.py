@@ -1,0 +1,238 @@
+"""Configuration: the paper's values, what is refused and in which words, flag names, presets, the stack of cells."""
+
+from typing import Any
+
+import pytest
+
+from jaxevo.config import (
+    DataConfig,
+    EvolutionConfig,
+    NetworkConfig,
+    SearchConfig,
+    TrainingConfig,
+    flatten,
+    leaf_fields,
+    preset,
+    replace,
+)
+from jaxevo.errors import InputError
+
+# Section 4.2 of the paper, and below the line what the paper leaves open.
+DEFAULTS = {
+    "population_size": 10,  # P
+    "num_offspring": 10,  # F
+    "sample_size": 2,  # S
+    "num_generations": 200,  # G
+    "min_nodes": 2,  # B_min
+    "max_nodes": 6,  # B_max
+    "crossover_bias": 0.6,  # tau_cross
+    "op_mutation_prob": 0.4,  # tau_m-op
+    "edge_mutation_prob": 0.4,  # tau_m-edge
+    "add_node_prob": 0.2,  # tau_b
+    "stagnant_op_mutation_prob": 0.6,  # tau_m-op-avoid
+    "stagnant_edge_mutation_prob": 0.6,  # tau_m-edge-avoid
+    "stagnation_start": 50,
+    "stagnation_patience": 40,  # A_stag
+    "mating_pool": "growing",  # Algorithm 1
+    "channels": 24,  # D
+    "channel_multiplier": 2,  # K
+    "num_normal_cells": 3,
+    "normal_repeats": 1,
+    "dropout_rate": 0.2,
+    "epochs": 15,
+    "batch_size": 64,
+    "learning_rate": 1e-4,
+    "final_epochs": 100,
+    "final_batch_size": 64,
+    "final_learning_rate": 1e-3,
+    "validation_fraction": 0.1,
+    "train_examples": 0,
+    # ---
+    "rate_decay": 0.01,
+    "final_rate_decay": 0.01,
+    "conv_kind": "separable",
+    "dataset": "digits",
+    "image_size": 0,
+    "seed": 0,
+    "reuse_fitness": True,
+    "retrain_best": 3,
+    "retrain_seeds": 2,
+    "max_consecutive_failures": 20,
+    "engine": "auto",
+}
+
+# Config, field, value, and the rule that the message gives.
+REFUSED: list[tuple[type, str, Any, str]] = [
+    (EvolutionConfig, "population_size", 0, "the smallest value is 1"),
+    (EvolutionConfig, "num_offspring", 0, "the smallest value is 1"),
+    (EvolutionConfig, "sample_size", 0, "the smallest value is 1"),
+    (EvolutionConfig, "sample_size", 11, "only 10 individuals can be drawn (population_size)"),
+    (EvolutionConfig, "num_generations", -1, "the smallest value is 0"),
+    (EvolutionConfig, "min_nodes", 0, "the smallest value is 1"),
+    (EvolutionConfig, "max_nodes", 1, "min_nodes is 2"),
+    (EvolutionConfig, "max_nodes", 13, "a cell has at most 12 nodes"),
+    (EvolutionConfig, "crossover_bias", 1.01, "a probability lies between 0 and 1"),
+    (EvolutionConfig, "op_mutation_prob", -0.1, "a probability lies between 0 and 1"),
+    (EvolutionConfig, "edge_mutation_prob", float("nan"), "a probability lies between 0 and 1"),
+    (EvolutionConfig, "add_node_prob", 2, "a probability lies between 0 and 1"),
+    (EvolutionConfig, "stagnant_op_mutation_prob", 1.5, "a probability lies between 0 and 1"),
+    (EvolutionConfig, "stagnant_edge_mutation_prob", -1, "a probability lies between 0 and 1"),
+    (EvolutionConfig, "stagnation_start", -1, "the smallest value is 0"),
+    (EvolutionConfig, "stagnation_patience", 0, "the smallest value is 1"),
+    (EvolutionConfig, "mating_pool", "all", "choose one of growing, survivors"),
+    (NetworkConfig, "channels", 0, "the smallest value is 1"),
+    (NetworkConfig, "channel_multiplier", 0, "the smallest value is 1"),
+    (NetworkConfig, "num_normal_cells", 0, "the smallest value is 1"),
+    (NetworkConfig, "num_normal_cells", 101, "the largest value is 100"),
+    (NetworkConfig, "normal_repeats", 0, "the smallest value is 1"),
+    (NetworkConfig, "normal_repeats", 10**12, "the largest value is 100"),
+    (NetworkConfig, "dropout_rate", 1.0, "it lies in [0, 1)"),
+    (NetworkConfig, "dropout_rate", -0.1, "it lies in [0, 1)"),
+    (NetworkConfig, "conv_kind", "dense", "choose one of separable, full"),
+    (TrainingConfig, "epochs", 0, "the smallest value is 1"),
+    (TrainingConfig, "batch_size", 0, "the smallest value is 1"),
+    (TrainingConfig, "learning_rate", 0.0, "it is positive"),
+    (TrainingConfig, "learning_rate", float("nan"), "it is positive"),
+    (TrainingConfig, "rate_decay", 0.0, "it lies in (0, 1]"),
+    (TrainingConfig, "rate_decay", 1.5, "it lies in (0, 1]"),
+    (DataConfig, "train_examples", -1, "the smallest value is 0"),
+    (DataConfig, "image_size", -1, "the smallest value is 0"),
+    (DataConfig, "validation_fraction", 0.0, "it lies in (0, 1)"),
+    (DataConfig, "validation_fraction", 1.0, "it lies in (0, 1)"),
+    (SearchConfig, "seed", -1, "the smallest value is 0"),
+    (SearchConfig, "retrain_best", -1, "the smallest value is 0"),
+    (SearchConfig, "retrain_seeds", -1, "the smallest value is 0"),
+    (SearchConfig, "max_consecutive_failures", 0, "the smallest value is 1"),
+    (SearchConfig, "engine", "both", "choose one of auto, universal, compiled"),
+]
+# What needs no refusal: any yes or no, and a data set's name, which is looked up later.
+UNCHECKED = {"reuse_fitness", "dataset"}
+
+# At the edge of what is possible.
+ACCEPTED: list[tuple[type, dict[str, Any]]] = [
+    (EvolutionConfig, {"population_size": 1, "sample_size": 1, "num_offspring": 1, "num_generations": 0}),
+    (EvolutionConfig, {"min_nodes": 12, "max_nodes": 12, "crossover_bias": 0, "add_node_prob": 1}),
+    (NetworkConfig, {"channels": 1, "channel_multiplier": 1, "num_normal_cells": 1, "dropout_rate": 0}),
+    (TrainingConfig, {"epochs": 1, "batch_size": 1, "rate_decay": 1}),
+    (SearchConfig, {"retrain_best": 0, "retrain_seeds": 0, "max_consecutive_failures": 1}),
+]
+
+
+def test_defaults_are_the_papers():
+    assert flatten(SearchConfig()) == DEFAULTS
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "rule"), REFUSED)
+def test_wrong_values_are_refused_by_name(kind: type, name: str, value: Any, rule: str):
+    with pytest.raises(InputError) as caught:
+        kind(**{name: value})
+    assert str(caught.value) == f"{name}={value} is not possible: {rule}"
+
+
+def test_every_field_has_a_wrong_value_above():
+    assert {name for _, name, _, _ in REFUSED} | UNCHECKED == {name.removeprefix("final_") for name in DEFAULTS}
+
+
+@pytest.mark.parametrize(("kind", "values"), ACCEPTED)
+def test_values_at_the_edge_are_accepted(kind: type, values: dict[str, Any]):
+    assert flatten(kind(**values)) == flatten(kind()) | values
+
+
+def test_flag_names_are_unique_and_documented():
+    parts = (EvolutionConfig, NetworkConfig, TrainingConfig, TrainingConfig, DataConfig)
+    own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
+    assert own == 6  # leaf_fields is a dict: of two fields with one name, one would be missing here
+    assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
+
+
+def test_replace_is_the_reverse_of_flatten():
+    config = SearchConfig()
+    others = {
+        name: (not value)
+        if isinstance(value, bool)
+        else {"growing": "survivors", "separable": "full", "digits": "mnist", "auto": "compiled"}[value]
+        if isinstance(value, str)
+        else value / 2
+        if isinstance(value, float)
+        else value + 1
+        for name, value in DEFAULTS.items()
+    }
+    changed = replace(config, others)
+    assert flatten(changed) == others
+    assert replace(changed, DEFAULTS) == config
+    assert replace(config, {}) == config == SearchConfig()
+
+
+def test_replace_tells_the_two_trainings_apart():
+    config = replace(SearchConfig(), {"epochs": 3, "final_learning_rate": 0.5})
+    assert (config.training.epochs, config.final_training.epochs) == (3, 100)
+    assert (config.training.learning_rate, config.final_training.learning_rate) == (1e-4, 0.5)
+
+
+def test_replace_checks_the_whole():
+    # Either alone is impossible.
+    assert replace(SearchConfig(), {"min_nodes": 8, "max_nodes": 9}).evolution.min_nodes == 8
+    with pytest.raises(InputError, match="^max_nodes=6 is not possible: min_nodes is 8$"):
+        replace(SearchConfig(), {"min_nodes": 8})
+    with pytest.raises(InputError, match="^unknown setting 'chanels'$"):
+        replace(SearchConfig(), {"chanels": 8})
+
+
+@pytest.mark.parametrize("num_images", [20, 100, 1437, 2000, 2001, 60_000, 73_257, 10**7])
+def test_presets_are_valid(num_images: int):
+    assert preset("paper", num_images) == {}
+    quick = preset("quick", num_images)
+    config = replace(SearchConfig(), quick)
+    assert {name: flatten(config)[name] for name in quick} == quick
+    assert 0.05 <= config.data.validation_fraction <= 0.2
+    assert config.data.train_examples < num_images
+    assert 3 <= config.final_training.epochs <= 40
+
+
+def test_quick_preset_by_hand():
+    # digits: 1,437 training images. 300 / 1437 > 0.2; 160,000 // 1437 = 111 epochs are cut to 40.
+    digits = preset("quick", 1437)
+    assert (digits["validation_fraction"], digits["train_examples"], digits["final_epochs"]) == (0.2, 0, 40)
+    # 4,000 images: 300 / 4000 = 0.075, and 160,000 // 4000 = 40.
+    medium = preset("quick", 4000)
+    assert (medium["validation_fraction"], medium["train_examples"], medium["final_epochs"]) == (0.075, 1300, 40)
+    # MNIST: 60,000. 300 / 60,000 < 0.05; 160,000 // 60,000 = 2 is raised to 3.
+    mnist = preset("quick", 60_000)
+    assert (mnist["validation_fraction"], mnist["train_examples"], mnist["final_epochs"]) == (0.05, 1300, 3)
+
+
+N, R = "normal", "reduction"
+
+
+@pytest.mark.parametrize(
+    ("values", "stack"),
+    [
+        ({}, [(N, 24), (R, 24), (N, 48), (R, 48), (N, 96)]),
+        ({"channels": 5, "num_normal_cells": 1}, [(N, 5)]),
+        ({"channels": 5, "num_normal_cells": 1, "normal_repeats": 3}, [(N, 5)] * 3),
+        ({"channels": 2, "num_normal_cells": 2, "normal_repeats": 2}, [(N, 2), (N, 2), (R, 2), (N, 4), (N, 4)]),
+        (
+            {"channels": 1, "channel_multiplier": 3, "num_normal_cells": 4},
+            [(N, 1), (R, 1), (N, 3), (R, 3), (N, 9), (R, 9), (N, 27)],
+        ),
+        ({"channels": 7, "channel_multiplier": 1}, [(N, 7), (R, 7), (N, 7), (R, 7), (N, 7)]),
+    ],
+)
+def test_stack_of_cells(values: dict[str, int], stack: list[tuple[str, int]]):
+    assert NetworkConfig(**values).stack() == tuple(stack)
+
+
+def test_images_must_outlast_the_reductions():
+    config = NetworkConfig()  # two reductions: 4 -> 2 -> 1
+    config.check_image(4, 4)
+    config.check_image(5, 100)
+    NetworkConfig(num_normal_cells=1).check_image(1, 1)
+    for height, width in ((3, 4), (28, 3)):
+        with pytest.raises(InputError) as caught:
+            config.check_image(height, width)
+        assert str(caught.value) == (
+            "num_normal_cells=3 is not possible: its 2 reductions need images of at least 4x4 pixels, "
+            f"these have {height}x{width}; resize the images or use fewer normal cells"
+        )
+    with pytest.raises(InputError, match=f"at least {2**99}x{2**99} pixels"):
+        NetworkConfig(num_normal_cells=100).check_image(4096, 4096)
