@@ -141,7 +141,8 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
         raise CheckpointError(f"{folder} is a checkpoint of another program: it has no data document")
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
     if data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
-        raise CheckpointError(f"{folder} is damaged: its arrays are not those that were saved; train again or use a copy")
+        problem = "is damaged: its arrays are not those that were saved; train again or use a copy"
+        raise CheckpointError(f"{folder} {problem}")
     return data, arrays
 
 

@@ -209,7 +209,7 @@ def _read_candidate(fields: _Fields, earlier: Mapping[int, Candidate]) -> Candid
     try:
         genome = Genome.from_dict(fields.take("genome", dict))
     except (ValueError, RecursionError) as error:
-        raise error if isinstance(error, WorkdirError) else fields.error(f"genome: {error}") from None
+        raise error if isinstance(error, WorkdirError) else fields.error(str(error)) from None
     new_id, parents = fields.take("id", int), fields.items("parents", int)
     fitness, failure = fields.optional("fitness", float), fields.optional("failure", str)
     if new_id < 0 or new_id in earlier:

@@ -169,15 +169,17 @@ class History:
 
     def __init__(self, workdir: Workdir):
         self.records, length = workdir.read_history()
-        self._file = workdir.history.open("ab")
-        self._file.truncate(length)
+        self._path = workdir.history
+        with self._path.open("ab") as file:
+            file.truncate(length)
 
     def append(self, kind: str, **fields: Any) -> dict[str, Any]:
         """Writes a line to the disk and returns its record."""
         record = {"kind": kind} | fields
-        self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with self._path.open("ab") as file:
+            file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
         self.records.append(record)
         return record
 

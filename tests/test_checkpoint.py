@@ -48,7 +48,7 @@ def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray] = 
         assert array.tobytes() == expected[name].tobytes()
 
 
-def damage(folder: pathlib.Path, size: int = 20) -> None:
+def damage(folder: pathlib.Path, size: int = 10) -> None:
     """Cuts every file short, as a full disk might."""
     for path in folder.rglob("*"):
         if path.is_file():
@@ -96,9 +96,7 @@ def test_network_round_trip():
 def test_training_state_round_trip(tmp_path: pathlib.Path):
     graphdef, params, stats = split(build(Op.MAX_POOL_3X3, Op.CONV_5X5))
     state = Trainer(graphdef, 8).start(params, stats)
-    state = state._replace(
-        optimizer=jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf) / 4, state.optimizer), step=jnp.int32(17)
-    )
+    state = state._replace(optimizer=jax.tree.map(lambda leaf: leaf + 2, state.optimizer), step=jnp.int32(17))
     Checkpoints(tmp_path).save(1, {}, flatten(state))
     _, arrays = Checkpoints(tmp_path).load(1)
     blank = Trainer(graphdef, 8).start(params, stats)
@@ -108,17 +106,16 @@ def test_training_state_round_trip(tmp_path: pathlib.Path):
     assert type(restored) is type(state) and int(restored.step) == 17
 
 
+KERNEL = "0.cells.0.operands.0.kernel.value is ((2, 3, 3), 'float32') in the checkpoint and "
+
+
 @pytest.mark.parametrize(
     ("ops", "channels", "message"),
     [
         # Another kernel: of the names that differ, the first is told.
-        (
-            (Op.CONV_5X5, Op.IDENTITY),
-            2,
-            "0.cells.0.operands.0.kernel.value is ((2, 3, 3), 'float32') in the checkpoint and ((2, 5, 5), 'float32') here",
-        ),
-        ((Op.IDENTITY, Op.CONV_3X3), 2, "0.cells.0.operands.0.kernel.value is ((2, 3, 3), 'float32') in the checkpoint and "),
-        ((Op.IDENTITY, Op.IDENTITY), 2, "0.cells.0.operands.0.kernel.value is ((2, 3, 3), 'float32') in the checkpoint and "),
+        ((Op.CONV_5X5, Op.IDENTITY), 2, KERNEL + "((2, 5, 5), 'float32') here"),
+        ((Op.IDENTITY, Op.CONV_3X3), 2, KERNEL + "unknown here"),
+        ((Op.IDENTITY, Op.IDENTITY), 2, KERNEL + "unknown here"),
         ((Op.CONV_3X3, Op.CONV_3X3), 2, "0.cells.0.operands.1.kernel.value is missing in the checkpoint and "),
         (
             (Op.CONV_3X3, Op.IDENTITY),
@@ -135,7 +132,7 @@ def test_another_architecture_is_refused(ops: tuple[Op, Op], channels: int, mess
 
 
 def test_another_type_is_refused():
-    with pytest.raises(CheckpointError, match=r"x is \(\(2,\), 'float64'\) in the checkpoint and \(\(2,\), 'float32'\)"):
+    with pytest.raises(CheckpointError, match=r"x is \(\(2,\), 'float64'\) in the checkpoint and .* 'float32'\) here"):
         unflatten({"x": np.zeros(2, np.float32)}, {"x": np.zeros(2)})
 
 
@@ -194,15 +191,15 @@ FOLDER_CASES = {
     ),
     "empty": (lambda folder: (shutil.rmtree(folder), folder.mkdir()), "holds no checkpoint of this program; give a"),
     "without data": (lambda folder: shutil.rmtree(folder / "data"), "holds no checkpoint of this program; give a"),
-    "without metadata": (lambda folder: (folder / "_CHECKPOINT_METADATA").unlink(), "holds no checkpoint of this program"),
-    "without arrays": (lambda folder: shutil.rmtree(folder / "arrays"), "is damaged: its arrays are not those that were"),
+    "without metadata": (lambda folder: (folder / "_CHECKPOINT_METADATA").unlink(), "holds no checkpoint of this"),
+    "without arrays": (lambda folder: shutil.rmtree(folder / "arrays"), "is damaged: its arrays are not those"),
     "cut short": (damage, "is damaged and cannot be read ("),
     "empty files": (lambda folder: damage(folder, 0), "is damaged and cannot be read ("),
     "arrays cut short": (lambda folder: damage(folder / "arrays"), "is damaged and cannot be read ("),
     "arrays emptied": (lambda folder: damage(folder / "arrays", 0), "is damaged and cannot be read ("),
     "a leaf lost": (lambda folder: shutil.rmtree(folder / "arrays" / "d"), "is damaged and cannot be read ("),
     "not JSON": (lambda folder: (folder / "data/data.json").write_text("weights"), "cannot be read (JSONDecodeError: "),
-    "not an object": (lambda folder: (folder / "data/data.json").write_text("[1]"), "is a checkpoint of another program"),
+    "not an object": (lambda folder: (folder / "data/data.json").write_text("[1]"), "is a checkpoint of another"),
     "no fingerprint of these": (
         lambda folder: (folder / "data/data.json").write_text('{"fingerprint": "0"}'),
         "is damaged: its arrays are not those that were saved; train again or use a copy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 from conftest import random_genomes
@@ -81,13 +82,13 @@ def test_counts_are_those_of_the_built_network(conv_kind: str):
         height, width = (int(rng.integers(4, 12)) for _ in range(2))
         shape, classes = (height, width, int(rng.choice([1, 3]))), int(rng.integers(2, 12))
         network = Network(genome, config, shape, classes, 0)
-        built = sum(leaf.size for leaf in nnx.to_flat_state(nnx.state(network, nnx.Param)).leaves)
+        built = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(network, nnx.Param)))
         assert measure(genome, config, shape, classes).parameters == built
 
 
 def test_sizes_are_those_of_the_design():
-    # Section 2: with cells of 5 and 6 nodes and D=24, separable convolutions give 0.20 to 0.37 M parameters (median 0.27 M), full
-    # ones 1.4 to 5.4 M. Nine in ten of our 300 lie there.
+    # Section 2: with cells of 5 and 6 nodes and D=24, separable convolutions give 0.20 to 0.37 M parameters (median
+    # 0.27 M), full ones 1.4 to 5.4 M. Nine in ten of our 300 lie there.
     pairs = zip(random_genomes(300, 5, 5), random_genomes(300, 6, 6), strict=True)
     genomes = [Genome(five.normal, six.reduction) for five, six in pairs]
     for kind, least, median, most in (("separable", 0.20, 0.27, 0.37), ("full", 1.4, 3.0, 5.4)):

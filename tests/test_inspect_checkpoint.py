@@ -61,9 +61,9 @@ def test_text_and_json(folder):
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for line in (
         "state complete",
-        "0 60.00% 55.00% 1.0 2.0 3 0 1 ──────",  # bars of 18 from 55 % to 70 %: of the median 0, of the best 6
+        "0 60.00% 55.00% 1.0 2.0 3 0 1 ━━━━━━━━━━──",  # 18 from 37.5 % to 70 %: 9.7 are 55 %, 12.5 are 60 %
         "3 1 70.00% 1 2 10 2 0 crossover, [red]",
-        "crossover 4 1/4 = 25% (5% to 70%) 1/4 = 25% (5% to 70%)",
+        "crossover 4 1/4 = 25% (5% to 70%) 2/4 = 50% (15% to 85%)",
         "2 0 60.00% 64.00%",
         "1 [bold]not finite[/bold] :smile: [/]\\x1b[31m",
         "final training 9.5",
@@ -81,7 +81,7 @@ def test_text_and_json(folder):
     assert (parsed["best"], parsed["individual"]["id"], parsed["complete"]) == (2, 2, True)
     assert [individual["id"] for individual in parsed["lineage"]] == [2]
     assert [individual["id"] for individual in parsed["population"]] == [3, 5]
-    assert parsed["operators"][0]["survived"]["successes"] == 1
+    assert parsed["operators"][0]["survived"]["successes"] == 2
     assert genomes.load(folder / "exported.json")[1]["id"] == 2
 
 

@@ -192,7 +192,7 @@ def test_a_run_of_one_generation(tmp_path):
         (1, {"id": None}, "id is None, not of type int"),
         (1, {"id": True}, "id is True"),
         (3, {"id": 0}, "id 0 is negative or taken"),
-        (1, {"genome": {"normal": []}}, "genome: genome: missing key 'reduction'"),
+        (1, {"genome": {"normal": []}}, "genome: missing key 'reduction'"),
         (1, {"genome": {"normal": [{"inputs": [0, 9], "ops": ["identity"] * 2}], "reduction": []}}, "input 9"),
         (1, {"fitness": "high"}, "fitness is 'high'"),
         (1, {"fitness": math.nan}, "fitness is nan"),

@@ -35,7 +35,6 @@ def history_of(workdir: Workdir, *events: str) -> None:
     history = History(workdir)
     for event in events:
         history.append("stagnation", event=event)
-    history._file.close()
 
 
 def events_of(workdir: Workdir) -> list[str]:
@@ -170,7 +169,6 @@ def test_history_is_appended_and_read_back(workdir: Workdir):
     history.append("individual", id=1, failure="line\nbreak \u2028 é")
     with pytest.raises(ValueError, match="not JSON compliant"):
         history.append("individual", id=2, fitness=float("nan"))
-    history._file.close()
     records, length = workdir.read_history()
     assert records == history.records
     assert length == workdir.history.stat().st_size

@@ -1,0 +1,139 @@
+"""Engines agree, compile as often as they say, keep memory flat, and a failed candidate is only a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import sys
+
+import jax
+import numpy as np
+import pytest
+from conftest import random_genomes
+
+from jaxevo import config as configs
+from jaxevo.config import NetworkConfig, SearchConfig
+from jaxevo.evaluation import CompiledEngine, Evaluator, Problem, choose_engine, fit, on_device
+from jaxevo.genome import Cell, Genome, Node, Op
+
+SETTINGS = {
+    "channels": 3,
+    "num_normal_cells": 1,
+    "max_nodes": 3,
+    "epochs": 2,
+    "batch_size": 32,
+    "learning_rate": 0.01,
+    "engine": "universal",
+}
+CONFIG: SearchConfig = configs.replace(SearchConfig(), SETTINGS)
+PROBLEM = Problem(CONFIG.network, (8, 8, 1), 10)
+
+
+@pytest.fixture(scope="module")
+def universal(few_digits) -> Evaluator:
+    return Evaluator(CONFIG, PROBLEM, *few_digits)
+
+
+def test_both_engines_give_the_same_fitness_and_network(universal, few_digits):
+    compiled = Evaluator(dataclasses.replace(CONFIG, engine="compiled"), PROBLEM, *few_digits)
+    subset = np.arange(128)
+    for seed, genome in enumerate(random_genomes(2, 1, 2, seed=3)):
+        networks, accuracies = [], []
+        for evaluator in (universal, compiled):
+            prepared = evaluator.engine.prepare(genome, (seed,))
+            state = evaluator.train(prepared, CONFIG.training, (seed,), subset)
+            networks.append(evaluator.engine.network(genome, state.weights))
+            accuracies.append(evaluator.evaluate(genome, (seed,), subset).accuracy)
+        images = few_digits[1].images
+        logits = [np.asarray(network(images, train=False)) for network in networks]
+        np.testing.assert_allclose(logits[0], logits[1], rtol=0.05, atol=0.02)
+        assert abs(accuracies[0] - accuracies[1]) <= 0.02  # two of 100 images whose logits are all but equal
+
+
+def test_the_universal_engine_compiles_nothing_after_the_first_candidate(universal):
+    genomes = random_genomes(5, 1, 3, seed=1)
+    universal.evaluate(genomes[0], (0,), np.arange(64))
+    universal.evaluate(genomes[0], (0,), np.arange(64))
+    compilations = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, duration, **_: compilations.append(event) if "backend_compile" in event else None
+    )
+    for seed, genome in enumerate(genomes[1:]):
+        evaluation = universal.evaluate(genome, (seed,), np.arange(64))
+        assert evaluation.seconds["compile"] == 0
+        assert evaluation.failure is None
+    assert compilations == []
+
+
+def test_an_evaluation_repeats_exactly_and_differs_by_seed(universal):
+    (genome,) = random_genomes(1, 2, 3, seed=2)
+    subset = np.arange(128)
+    state = [
+        universal.train(universal.engine.prepare(genome, seed), CONFIG.training, seed, subset)
+        for seed in ((1,), (1,), (2,))
+    ]
+    first, same, other = (jax.tree.leaves(s.params) for s in state)
+    assert all(np.array_equal(a, b) for a, b in zip(first, same, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_a_loss_that_is_not_finite_is_a_failure_with_its_reason(universal):
+    (genome,) = random_genomes(1, 2, 2)
+    broken = Evaluator.__new__(Evaluator)
+    broken.__dict__ = universal.__dict__ | {"config": configs.replace(CONFIG, {"learning_rate": 1e38})}
+    evaluation = broken.evaluate(genome, (0,), np.arange(64))
+    assert evaluation.accuracy is None
+    assert "the loss was" in evaluation.failure and "learning rate" in evaluation.failure
+
+
+def test_an_exception_is_a_failure_with_its_traceback(universal, monkeypatch):
+    def out_of_memory(*_):
+        raise MemoryError("no room\nfor it")
+
+    monkeypatch.setattr(universal.engine, "prepare", out_of_memory)
+    evaluation = universal.evaluate(random_genomes(1)[0], (0,), np.arange(64))
+    assert evaluation.failure == "MemoryError: no room for it"
+    assert "out_of_memory" in evaluation.details
+
+
+def test_an_interrupt_is_not_a_failure(universal, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(universal.engine, "prepare", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        universal.evaluate(random_genomes(1)[0], (0,), np.arange(64))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_programs_do_not_pile_up_over_20_compiled_candidates(few_digits):
+    """At about 65,000 memory maps the process dies of a fault that nothing catches."""
+    maps = lambda: len(pathlib.Path("/proc/self/maps").read_text().splitlines())  # noqa: E731
+    problem = Problem(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
+    engine = CompiledEngine(problem, 32)
+    data = on_device(few_digits[0])
+    config = dataclasses.replace(CONFIG.training, epochs=1)
+    ops = [Op.IDENTITY, Op.CONV_3X3, Op.MAX_POOL_3X3, Op.AVG_POOL_3X3, Op.CONV_5X5]
+    cells = [Cell((Node((0, 1), (a, b)),)) for a in ops for b in ops if a <= b]
+    genomes = [Genome(cell, cells[0]) for cell in cells] + [Genome(cells[1], cells[0])] * 5
+    counts = []
+    for seed, genome in enumerate(genomes):
+        prepared = engine.prepare(genome, (seed,))
+        state = fit(prepared, *data, config, (seed,), np.arange(32))
+        prepared.trainer.predict(state.weights, (), few_digits[1].images)
+        counts.append(maps())
+    assert len(genomes) == 20
+    assert counts[-1] < counts[4] * 1.15 + 20, counts
+
+
+def test_the_compiled_engine_compiles_once_for_several_seeds():
+    engine = CompiledEngine(PROBLEM, 32)
+    first, second = random_genomes(2, 1, 1, seed=5)
+    assert engine.prepare(first, (0,)).trainer is engine.prepare(first, (1,)).trainer
+    assert engine.prepare(second, (0,)).trainer is not engine.prepare(first, (0,)).trainer
+
+
+def test_what_auto_means_on_a_cpu():
+    assert choose_engine("auto", "separable") == "universal"
+    assert choose_engine("auto", "full") == "compiled"
+    assert choose_engine("compiled", "separable") == "compiled"
