@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import tempfile
 
 import numpy as np
 import pytest
@@ -12,6 +13,11 @@ from jaxevo.config import NetworkConfig
 from jaxevo.datasets import Images, SearchData, load_search_data
 from jaxevo.genome import Genome
 from jaxevo.variation import random_cell
+
+# Programs that tests and the processes they launch have in common are compiled once. Set before jax is imported.
+_CACHE = tempfile.TemporaryDirectory(prefix="jaxevo-tests-")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE.name
+os.environ["JAX_PLATFORMS"] = "cpu"
 
 REPOSITORY = pathlib.Path(__file__).parent.parent
 
@@ -42,7 +48,6 @@ def tiny() -> NetworkConfig:
 
 
 @pytest.fixture(scope="session")
-def launch_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment of launched processes: a cache of compiled programs that they share, none of the user's."""
-    cache = tmp_path_factory.mktemp("cache")
-    return os.environ | {"XDG_CACHE_HOME": str(cache), "JAX_PLATFORMS": "cpu", "COLUMNS": "120"}
+def launch_environment() -> dict[str, str]:
+    """Environment of launched processes, with the tests' cache of compiled programs instead of the user's."""
+    return os.environ | {"XDG_CACHE_HOME": _CACHE.name, "COLUMNS": "120"}

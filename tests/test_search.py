@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxevo import config as configs
+from jaxevo import evaluation
 from jaxevo import search as searches
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import SearchData
@@ -77,6 +79,14 @@ def evaluations(monkeypatch):
 
     monkeypatch.setattr(Evaluator, "evaluate", evaluate)
     return Evaluations
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_engine():
+    """All searches here share one engine, and so one compilation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation, "make_engine", functools.cache(evaluation.make_engine))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,166 @@
+"""launch/search.py as a person runs it: to the end, killed at any moment, again, and wrongly."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from conftest import REPOSITORY
+
+from jaxevo.checkpoint import Checkpoints
+from jaxevo.workdir import Workdir
+
+TINY = (
+    "--preset=quick --population_size=3 --num_offspring=3 --num_generations=2 --max_nodes=3 --channels=2 --epochs=4 "
+    "--num_normal_cells=1 --train_examples=300 --batch_size=32 --retrain_best=2 --retrain_seeds=1 --final_epochs=4 "
+    "--final_batch_size=32"
+).split()
+
+
+def command(*flags: str) -> list[str]:
+    return [sys.executable, str(REPOSITORY / "launch" / "search.py"), *flags]
+
+
+def search(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def kill_when(environment: dict[str, str], workdir: pathlib.Path, reached: Callable[[], bool]) -> None:
+    """Starts the search and kills it as soon as `reached`; the process must not have ended by itself."""
+    process = subprocess.Popen(
+        command(*TINY, f"--workdir={workdir}"), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    while not reached():
+        try:
+            _, error = process.communicate(timeout=0.002)
+        except subprocess.TimeoutExpired:
+            continue
+        raise AssertionError(f"ended with {process.returncode} before it could be killed: {error.decode()}")
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def lines(workdir: pathlib.Path) -> list[dict]:
+    history = Workdir(workdir).history
+    whole = history.read_bytes().rpartition(b"\n")[0] if history.exists() else b""
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def timeless(record: dict) -> dict:
+    return {key: value for key, value in record.items() if key != "seconds"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, launch_environment):
+    """An uninterrupted run and what it printed."""
+    workdir = tmp_path_factory.mktemp("runs") / "whole"
+    done = search(launch_environment, *TINY, f"--workdir={workdir}")
+    assert done.returncode == 0, done.stderr
+    return workdir, done.stdout
+
+
+def test_it_prints_estimate_result_and_the_lines_that_go_on(whole):
+    workdir, output = whole
+    assert "estimate: " in output and "9 candidates" in output
+    assert re.search(r"test accuracy \d+\.\d\d% \(95 % interval", output)
+    assert f"--weights={workdir}/best" in output
+    result = json.loads((workdir / "result.json").read_text())
+    promised = "test_accuracy test_interval validation_accuracy parameters multiply_adds trainings memo_hits failures seconds"
+    assert set(promised.split()) <= result.keys()
+    config = json.loads((workdir / "config.json").read_text())
+    assert config["config"]["seed"] == 0 and "jax" in config["versions"] and config["device"]
+    individuals = [record for record in lines(workdir) if record["kind"] == "individual"]
+    assert len(individuals) == 9
+    fields = "id parents operators generation fitness parameters seconds reused failure genome multiply_adds"
+    assert all(set(fields.split()) <= record.keys() for record in individuals)
+
+
+def test_killed_at_several_moments_it_ends_as_if_it_had_not_been(whole, tmp_path, launch_environment):
+    expected, _ = whole
+    workdir = tmp_path / "killed"
+
+    def has(kind: str, number: int) -> bool:
+        return sum(record["kind"] == kind for record in lines(workdir)) >= number
+
+    # The next candidate trains as soon as a line is written, so these kills are amid trainings; the third is about when
+    # the first generation's checkpoint is written.
+    moments = [
+        lambda: has("individual", 1),
+        lambda: has("individual", 2),
+        lambda: has("individual", 3),
+        lambda: has("individual", 7),
+        lambda: has("retraining", 1),
+        lambda: bool(Checkpoints(Workdir(workdir).final_checkpoints).steps()),
+    ]
+    for reached in moments:
+        kill_when(launch_environment, workdir, reached)
+    last = search(launch_environment, *TINY, f"--workdir={workdir}")
+    assert last.returncode == 0, last.stderr
+    assert "resuming" in last.stdout
+    assert [timeless(r) for r in lines(workdir)] == [timeless(r) for r in lines(expected)]
+    results = [timeless(json.loads((path / "result.json").read_text())) for path in (workdir, expected)]
+    assert results[0] == results[1]
+    assert (workdir / "best.json").read_text() == (expected / "best.json").read_text()
+
+
+def test_again_it_says_that_the_run_is_complete(whole, launch_environment):
+    workdir, _ = whole
+    before = {path: path.stat().st_mtime_ns for path in workdir.rglob("*") if path.name != "lock"}
+    again = search(launch_environment, *TINY, f"--workdir={workdir}")
+    assert again.returncode == 0
+    assert "complete" in again.stdout and "test accuracy" in again.stdout
+    assert {path: path.stat().st_mtime_ns for path in workdir.rglob("*") if path.name != "lock"} == before
+
+
+def test_another_configuration_is_refused_with_the_difference(whole, launch_environment):
+    workdir, _ = whole
+    other = search(launch_environment, *TINY, f"--workdir={workdir}", "--seed=1", "--max_nodes=4")
+    assert_refused(other, "max_nodes was 3, is 4; seed was 0, is 1")
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("error: "), done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--no_such_flag=1"], ["no_such_flag"]),
+        (["--epochs=many"], ["epochs", "many"]),
+        (["stray"], ["stray", "--help"]),
+        (["--dataset=nothing"], ["nothing", "digits", "mnist"]),
+        (["--dataset=mnist", "--data_dir=/no/such/folder"], ["/no/such/folder"]),
+        (["--num_normal_cells=6"], ["num_normal_cells=6", "32x32", "8x8"]),
+        (["--crossover_bias=2"], ["crossover_bias=2"]),
+        (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
+        (["--conv_kind=full", "--engine=universal"], ["engine=compiled"]),
+    ],
+)
+def test_wrong_input_ends_in_one_line_and_leaves_nothing(flags, words, tmp_path, launch_environment):
+    done = search(launch_environment, "--preset=quick", *flags, f"--workdir={tmp_path / 'run'}")
+    assert_refused(done, *words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_help_names_every_setting(launch_environment):
+    done = search(launch_environment, "--help")
+    assert done.returncode == 0
+    for flag in ("--dataset", "--preset", "--num_generations", "--final_epochs", "--data_dir", "tau_cross"):
+        assert flag in done.stdout
+
+
+def test_dry_run_prints_the_expected_duration_and_trains_nothing(tmp_path, launch_environment):
+    done = search(launch_environment, *TINY, "--dry_run", f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"estimate: \d+ (s|min) at most", done.stdout)
+    assert lines(tmp_path / "run") == []
