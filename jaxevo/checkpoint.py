@@ -73,8 +73,9 @@ class Checkpoints:
         for path in self._numbered():
             if int(path.name) > step:  # damaged, or of another course; orbax would silently save nothing beside it
                 shutil.rmtree(path)
-        policy = ocp.training.preservation_policies.LatestN(_KEEP)
-        with ocp.training.Checkpointer(self.folder, context=_context(), preservation_policy=policy) as checkpointer:
+        folder, policy = str(self.folder), ocp.training.preservation_policies.LatestN(_KEEP)
+        settings: Any = {"context": _context(), "preservation_policy": policy}
+        with ocp.training.Checkpointer(folder, **settings) as checkpointer:
             checkpointer.save_checkpointables(step, _content(data, arrays), overwrite=True)
 
     def steps(self) -> list[int]:
@@ -109,7 +110,7 @@ def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str
     if folder.exists():
         shutil.rmtree(folder)
     with _context():
-        ocp.save_checkpointables(folder, _content(data | {"fingerprint": fingerprint(arrays)}, arrays))
+        ocp.save_checkpointables(str(folder), _content(data | {"fingerprint": fingerprint(arrays)}, arrays))
 
 
 def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -128,7 +129,7 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
             # One by one: were one damaged, the other's half-begun reading would be complained about at some later time.
             for name in ("data", "arrays"):
                 if (folder / name).is_dir():
-                    content |= ocp.load_checkpointables(folder, {name: None})
+                    content |= ocp.load_checkpointables(str(folder), {name: None})
         except Exception as error:  # orbax and tensorstore raise many kinds for a damaged folder
             cause = error.__cause__ or error
             problem = f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"

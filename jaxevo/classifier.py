@@ -24,22 +24,28 @@ _BATCH_SIZE = 64  # of scoring
 
 
 @dataclasses.dataclass(frozen=True)
+class Source:
+    """The data that a network was trained on, and how its images were resized, if they were."""
+
+    dataset: str
+    class_names: tuple[str, ...]
+    resize: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Classifier:
     """A trained network with what it was made for; `trainer` is a compiled program of its architecture."""
 
     genome: Genome
     problem: Problem
-    dataset: str
-    class_names: tuple[str, ...]
+    source: Source
     network: Network
     trainer: Trainer
 
     @classmethod
-    def of(
-        cls, genome: Genome, problem: Problem, dataset: str, class_names: tuple[str, ...], network: Network
-    ) -> Classifier:
+    def of(cls, genome: Genome, problem: Problem, source: Source, network: Network) -> Classifier:
         """With a program of its own."""
-        return cls(genome, problem, dataset, class_names, network, Trainer(split(network).graphdef, _BATCH_SIZE))
+        return cls(genome, problem, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> Classifier:
@@ -56,14 +62,16 @@ class Classifier:
             parameters = problem.complexity(genome).parameters
             if parameters > sum(array.size for array in weights.values()):
                 raise ValueError(f"it needs {parameters} parameters, more than were saved")
-            dataset = str(document["dataset"])
+            source = Source(str(document["dataset"]), names, str(document["resize"]))
             network = problem.load(genome, weights)
         except checkpoint.CheckpointError:
             raise
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise checkpoint.CheckpointError(f"{folder} does not describe its network ({reason}); train again") from None
-        return cls.of(genome, problem, dataset, names, network)
+            raise checkpoint.CheckpointError(
+                f"{folder} does not describe its network ({reason}); train again"
+            ) from None
+        return cls.of(genome, problem, source, network)
 
     def save(self, folder: pathlib.Path) -> None:
         """Writes the weights with the genome, the shape of the images, and what they were trained on."""
@@ -71,8 +79,7 @@ class Classifier:
             "genome": self.genome.to_dict(),
             "network": dataclasses.asdict(self.problem.network),
             "image_shape": list(self.problem.image_shape),
-            "class_names": list(self.class_names),
-            "dataset": self.dataset,
+            **dataclasses.asdict(self.source),
         }
         checkpoint.save_weights(folder, document, checkpoint.flatten(split(self.network)[1:]))
 
@@ -85,8 +92,7 @@ def train_classifiers(
     genome: Genome,
     problem: Problem,
     train: Images,
-    dataset: str,
-    class_names: tuple[str, ...],
+    source: Source,
     config: TrainingConfig,
     seeds: Sequence[int],
     train_examples: int = 0,
@@ -111,7 +117,7 @@ def train_classifiers(
             on_epoch=lambda epoch, _, loss, seed=seed: on_epoch(seed, epoch, loss),
         )
         network = engine.network(genome, state.weights)
-        yield Classifier(genome, problem, dataset, class_names, network, prepared.trainer)
+        yield Classifier(genome, problem, source, network, prepared.trainer)
 
 
 def wilson_interval(accuracy: float, images: int) -> tuple[float, float]:

@@ -17,7 +17,7 @@ class Complexity:
 
 
 def operand_is_projected(state: int, op: Op) -> bool:
-    """Whether an operand ends in a 1x1 convolution: not identity or pooling of an input, which has D channels already."""
+    """Whether an operand ends in a 1x1 convolution: all but identity and pooling of an input, which has D channels."""
     return op.kernel_size > 0 or state >= NUM_INPUTS
 
 

@@ -82,7 +82,9 @@ class NetworkConfig:
     num_normal_cells: int = _field(3, "groups of normal cells, with a reduction cell between two groups (N)")
     normal_repeats: int = _field(1, "normal cells in a group")
     dropout_rate: float = _field(0.2, "dropout before the classifier")
-    conv_kind: str = _field("separable", "separable: depthwise then 1x1, as NASNet's; full: one dense kernel", ("separable", "full"))
+    conv_kind: str = _field(
+        "separable", "separable: depthwise then 1x1, as NASNet's; full: one dense kernel", ("separable", "full")
+    )
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "channels", "channel_multiplier", "num_normal_cells", "normal_repeats")
@@ -136,10 +138,16 @@ class DataConfig:
     train_examples: int = _field(0, "train candidates on a stratified subset of this many images; 0: all")
     validation_fraction: float = _field(0.1, "part of the training split that only measures fitness")
     image_size: int = _field(0, "resize images to this side in pixels; 0: as they are")
+    resize: str = _field(
+        "stretch",
+        "how: stretched, or as MNIST's digits lie in their frame (box of 20/28, centred by mass)",
+        ("stretch", "mnist_box"),
+    )
 
     def __post_init__(self) -> None:
         _check_at_least(self, 0, "train_examples", "image_size")
         _check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "it lies in (0, 1)")
+        _check_choice(self, "resize")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,12 +168,20 @@ class SearchConfig:
     evolution: EvolutionConfig = dataclasses.field(default_factory=EvolutionConfig)
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
-    final_training: TrainingConfig = dataclasses.field(default_factory=lambda: TrainingConfig(epochs=100, learning_rate=1e-3))
+    final_training: TrainingConfig = dataclasses.field(
+        default_factory=lambda: TrainingConfig(epochs=100, learning_rate=1e-3)
+    )
 
     def __post_init__(self) -> None:
         _check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best")
         _check_at_least(self, 1, "max_consecutive_failures")
         _check_choice(self, "engine")
+        _check(
+            self.engine != "universal" or self.network.conv_kind == "separable",
+            "engine",
+            self.engine,
+            f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
+        )
 
 
 def _check_choice(config: Any, name: str) -> None:

@@ -33,8 +33,10 @@ class Estimate:
         return self.search + self.retrain + self.final
 
 
-def estimate(config: SearchConfig, evaluator: Evaluator, num_train: int, num_final: int) -> Estimate:
-    """Times a small and a large random candidate: `num_train` images in the search, `num_final` in the final training."""
+def estimate(config: SearchConfig, evaluator: Evaluator) -> Estimate:
+    """Times a few steps of a small and of a large random candidate."""
+    num_final = len(evaluator.labels)
+    num_train = config.data.train_examples or num_final
     steps, images, compiling = np.array([_time(config, evaluator, sample) for sample in range(_SAMPLES)]).mean(0)
     epoch = max(1, num_train // config.training.batch_size) * steps
     evaluation = len(evaluator.validation) * images

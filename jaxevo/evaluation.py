@@ -1,8 +1,8 @@
 """From a genome to its fitness: the engines that train it, and what happens when that fails.
 
-Here accuracy becomes fitness. An engine turns a genome into something a `Trainer` can train, and what was trained into the
-genome's own `Network`. `Evaluator` adds the data, times each part, and turns whatever goes wrong with a candidate into a
-reason instead of the end of the search.
+Here accuracy becomes fitness. An engine turns a genome into something a `Trainer` can train, and what was trained
+into the genome's own `Network`. `Evaluator` adds the data, times each part, and turns whatever goes wrong with a
+candidate into a reason instead of the end of the search.
 """
 
 from __future__ import annotations
@@ -211,7 +211,9 @@ class Evaluator:
         seconds["evaluate"] = time.perf_counter() - trained - (compiling - train_compile)
         return accuracy
 
-    def train(self, prepared: Prepared, config: TrainingConfig, seed: Seed, subset: np.ndarray, **resume: Any) -> TrainState:
+    def train(
+        self, prepared: Prepared, config: TrainingConfig, seed: Seed, subset: np.ndarray, **resume: Any
+    ) -> TrainState:
         """`fit` on the training images."""
         return fit(prepared, self.images, self.labels, config, seed, subset, **resume)
 

@@ -1,7 +1,7 @@
 """The phenotype: a genome built as a Flax NNX module.
 
-Cells are stacked N R N R N (paper, figure 1a). Each begins with a 1x1 convolution to D channels whose result is both of its
-inputs; a node concatenates two operands of D channels; the states that no node reads are the cell's output.
+Cells are stacked N R N R N (paper, figure 1a). Each begins with a 1x1 convolution to D channels whose result is both
+of its inputs; a node concatenates two operands of D channels; the states that no node reads are the cell's output.
 Activations are `[C, H, W, N]` as in `ops`.
 """
 
@@ -22,11 +22,14 @@ from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
 # Of the running averages. 0.9 rather than Flax's 0.99: short trainings have few hundred steps.
 BATCH_NORM_MOMENTUM = 0.9
 
-def dropout_mask(key: jax.Array, rate: float, node: jax.Array | int, shape: tuple[int, ...]) -> jax.Array:
+
+def dropout_mask(key: jax.Array | None, rate: float, node: jax.Array | int, shape: tuple[int, ...]) -> jax.Array:
     """Zeros with probability `rate`, else `1 / (1 - rate)`, for the features of one state.
 
     The key depends on the state alone, so that both engines drop the same features.
     """
+    if key is None:
+        raise ValueError("training with dropout needs a dropout_key")
     keep = jax.random.bernoulli(jax.random.fold_in(key, node), 1 - rate, shape)
     return keep.astype(jnp.float32) / (1 - rate)
 
@@ -92,7 +95,7 @@ class Operand(nnx.Module):
 
 
 class CellModule(nnx.Module):
-    """A cell: `[C, H, W, N]` to the concatenation `[2D * unused, H, W, N]`, halved in size if it is a reduction cell."""
+    """A cell: `[C, H, W, N]` to the concatenation `[2D * unused, H, W, N]`, halved in size by a reduction cell."""
 
     def __init__(
         self, rng: np.random.Generator, cell: Cell, kind: str, in_channels: int, channels: int, conv_kind: str

@@ -1,8 +1,8 @@
 """The operations of the search space as pure functions, with gradients written for how XLA compiles them.
 
-Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost a shift by a pixel is
-an offset of whole vectors, a product over channels is one long matrix product, and a concatenation over channels is a
-plain copy. `benchmarks/README.md` has the measurements behind each form.
+Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost a shift by a
+pixel is an offset of whole vectors, a product over channels is one long matrix product, and a concatenation over
+channels is a plain copy. `benchmarks/README.md` has the measurements behind each form.
 """
 
 from __future__ import annotations

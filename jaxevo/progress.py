@@ -51,9 +51,13 @@ class RunReporter:
         best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
         left = format_duration(self._remaining(record["id"]))
         note = f"best {best}, {self._hits} reused, {self._failures} failed, about {left} left"
-        self._show("search", f"generation {record['generation']}/{self.generations}", record["id"] + 1, self.total, note)
+        self._show(
+            "search", f"generation {record['generation']}/{self.generations}", record["id"] + 1, self.total, note
+        )
         if not self.console.is_terminal:
-            self.message(f"generation {record['generation']:3d}  candidate {record['id']:4d}  {_outcome(record)}  {note}")
+            self.message(
+                f"generation {record['generation']:3d}  candidate {record['id']:4d}  {_outcome(record)}  {note}"
+            )
         elif record["failure"]:
             self.message(f"candidate {record['id']} failed: {record['failure']}")
 

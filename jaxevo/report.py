@@ -1,53 +1,20 @@
-"""What is in the folder of a run: read back, checked, and summed up without a network and without JAX.
-
-`load` reads configuration, history and result; all else here are pure functions of the `Run` it returns. Records may
-come from strangers: each value is checked as it is taken, and control characters, which a terminal obeys, are escaped.
-"""
+"""What is in a run, summed up: pure functions of the `Run` that `records.load` reads. JAX is not imported."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import pathlib
-import reprlib
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 from jaxevo import config as configs
-from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError
-from jaxevo.evolution import Individual, RegularizedEvolution
-from jaxevo.genome import NUM_INPUTS, Cell, Genome, dumps
-from jaxevo.workdir import Workdir, WorkdirError, read_json
-
-PARTS = ("compile", "train", "evaluate")  # of the seconds that a training took
-
-T = TypeVar("T")
-
-
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """An `individual` record of the history."""
-
-    individual: Individual
-    parameters: int
-    multiply_adds: int
-    reused: int | None  # the isomorphic individual whose fitness it got
-    failure: str | None
-    seconds: dict[str, float]
-
-
-@dataclasses.dataclass(frozen=True)
-class Retraining:
-    """A `retraining` record: one of the best trained again with a fresh seed."""
-
-    id: int
-    seed: int
-    fitness: float
-    failure: str | None
-    seconds: dict[str, float]
+from jaxevo.evolution import Individual
+from jaxevo.genome import NUM_INPUTS, Cell, dumps
+from jaxevo.records import PARTS, Run, printable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,189 +55,6 @@ class OperatorSuccess:
     survived: Rate | None  # to the next generation, of those whose generation is complete
 
 
-class Replay(RegularizedEvolution):
-    """The paper's selection over recorded individuals: nothing is drawn, so another NumPy's run can be read too."""
-
-    def __init__(self, config: SearchConfig) -> None:
-        super().__init__(config.evolution, config.seed)
-        self.survivors: set[int] = set()  # individuals that were still there when their generation was complete
-
-    def take(self, individual: Individual) -> None:
-        """Goes on by one. Raises `ValueError` for an individual that cannot be the next."""
-        generation = self.generation
-        if self.done or individual.generation != generation:
-            raise ValueError(
-                f"an individual of generation {individual.generation}, while the run is in generation {generation} "
-                f"of {self.config.num_generations}"
-            )
-        self._pending[individual.id] = individual
-        self.tell(individual)
-        if self.generation > generation:
-            self.survivors |= {member.id for member in self.population if member.generation == generation}
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """All that `load` has read; `replay` has gone through every candidate."""
-
-    path: pathlib.Path
-    config: SearchConfig
-    about: dict[str, Any]  # preset, device and versions
-    replay: Replay
-    candidates: dict[int, Candidate]  # by id, in the order of their evaluation
-    retrainings: list[Retraining]
-    result: dict[str, Any] | None  # None while the run is incomplete
-    checkpoints: dict[str, list[int]]  # numbers of those of the search and of the final training, oldest first
-
-    @property
-    def best(self) -> Individual | None:
-        """The winner of a complete run, else the best so far by the fitness it was selected for."""
-        return self.candidates[self.result["id"]].individual if self.result else self.replay.best
-
-    def find(self, known: int | None) -> Individual | None:
-        """The individual of an id, the best without. Raises `InputError` for an id that is not there."""
-        if known is not None and known not in self.candidates:
-            raise InputError(f"{self.path} has no individual {known}; it has {len(self.candidates)}, counted from 0")
-        return self.best if known is None else self.candidates[known].individual
-
-
-@dataclasses.dataclass(frozen=True)
-class _Fields:
-    """An object of a file, whose values are checked as they are taken."""
-
-    where: str
-    data: Mapping[str, Any]
-
-    def error(self, reason: str) -> WorkdirError:
-        return WorkdirError(f"{self.where}: {reason}; restore the file from a copy")
-
-    def take(self, name: str, kind: type[T]) -> T:
-        """A value of exactly this type; a number where that is float, and finite; text without control characters."""
-        if name not in self.data:
-            raise self.error(f"{name} is missing")
-        value = self.data[name]
-        if kind is float and type(value) is int and abs(value) < 1 << 53:
-            value = float(value)
-        if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
-            raise self.error(f"{name} is {reprlib.repr(value)}, not of type {kind.__name__}")
-        return _printable(value) if isinstance(value, str) else value
-
-    def optional(self, name: str, kind: type[T]) -> T | None:
-        return None if name in self.data and self.data[name] is None else self.take(name, kind)
-
-    def items(self, name: str, kind: type[T]) -> tuple[T, ...]:
-        """The values of a list."""
-        listed = dict(enumerate(self.take(name, list)))
-        inner = _Fields(self.where, {f"{name}[{k}]": value for k, value in listed.items()})
-        return tuple(inner.take(key, kind) for key in inner.data)
-
-    def inner(self, name: str) -> _Fields:
-        return _Fields(f"{self.where}, {name}", self.take(name, dict))
-
-
-def load(workdir: Workdir) -> Run:
-    """Reads a run, finished or not. Raises `WorkdirError` naming file and line of what cannot be used."""
-    document = _Fields(str(workdir.config), workdir.read_config())
-    versions = document.inner("versions")
-    about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
-    about["versions"] = {_printable(name): versions.take(name, str) for name in versions.data}
-    config = _read_config(document)
-    replay, candidates, retrainings, events = Replay(config), {}, [], 0
-    for number, record in enumerate(workdir.read_history()[0], 1):
-        fields = _Fields(f"{workdir.history}, line {number}", record)
-        if record["kind"] == "individual":
-            candidate = _read_candidate(fields, candidates)
-            candidates[candidate.individual.id] = candidate
-            try:
-                replay.take(candidate.individual)
-            except ValueError as error:
-                raise fields.error(str(error)) from None
-        elif record["kind"] == "stagnation":
-            _check_event(fields, replay, events)
-            events += 1
-        elif record["kind"] == "retraining":
-            retrainings.append(_read_retraining(fields, candidates))
-    checkpoints = {"search": _numbered(workdir.checkpoints), "final": _numbered(workdir.final_checkpoints)}
-    result = _read_result(workdir, candidates, replay.done)
-    return Run(workdir.path, config, about, replay, candidates, retrainings, result, checkpoints)
-
-
-def _read_config(document: _Fields) -> SearchConfig:
-    stored, values = document.inner("config"), {}
-    for name, (_, field) in configs.leaf_fields(SearchConfig).items():
-        values[name] = stored.take(name, type(field.default))
-    try:
-        return configs.replace(SearchConfig(), values)
-    except InputError as error:
-        raise stored.error(str(error)) from None
-
-
-def _read_candidate(fields: _Fields, earlier: Mapping[int, Candidate]) -> Candidate:
-    try:
-        genome = Genome.from_dict(fields.take("genome", dict))
-    except (ValueError, RecursionError) as error:
-        raise error if isinstance(error, WorkdirError) else fields.error(str(error)) from None
-    new_id, parents = fields.take("id", int), fields.items("parents", int)
-    fitness, failure = fields.optional("fitness", float), fields.optional("failure", str)
-    if new_id < 0 or new_id in earlier:
-        raise fields.error(f"id {new_id} is negative or taken by an earlier line")
-    if (fitness is None) == (failure is None):
-        raise fields.error("an individual has either a fitness or a failure")
-    reused = fields.optional("reused", int)
-    for other in (*parents, *(() if reused is None else (reused,))):
-        if other not in earlier or earlier[other].individual.fitness is None:
-            raise fields.error(f"individual {other} is not an earlier one with a fitness")
-    generation, operators = fields.take("generation", int), fields.items("operators", str)
-    individual = Individual(new_id, genome, generation, parents, operators, fitness)
-    sizes = fields.take("parameters", int), fields.take("multiply_adds", int)
-    return Candidate(individual, *sizes, reused, failure, _read_seconds(fields))
-
-
-def _read_retraining(fields: _Fields, candidates: Mapping[int, Candidate]) -> Retraining:
-    known, seed, fitness = fields.take("id", int), fields.take("seed", int), fields.take("fitness", float)
-    if known not in candidates:
-        raise fields.error(f"individual {known} is not an earlier one")
-    return Retraining(known, seed, fitness, fields.optional("failure", str), _read_seconds(fields))
-
-
-def _read_seconds(fields: _Fields) -> dict[str, float]:
-    seconds = fields.inner("seconds")
-    if unknown := seconds.data.keys() - set(PARTS):
-        raise seconds.error(f"{min(unknown)!r} is not one of {', '.join(PARTS)}")
-    return {part: seconds.take(part, float) for part in PARTS if part in seconds.data}
-
-
-def _check_event(fields: _Fields, replay: Replay, number: int) -> None:
-    """The replay must come to the same avoidances: else its population is not the run's."""
-    recorded = fields.take("event", str), fields.take("generation", int), fields.take("best", int)
-    replayed = [(event.kind, event.generation, event.best_id) for event in replay.events]
-    if replayed[number : number + 1] != [recorded]:
-        raise fields.error("this version's search would not avoid stagnation here")
-
-
-def _read_result(workdir: Workdir, candidates: Mapping[int, Candidate], done: bool) -> dict[str, Any] | None:
-    if not workdir.result.exists():
-        return None
-    fields = _Fields(str(workdir.result), {"result": read_json(workdir.result)}).inner("result")
-    kinds: dict[str, type] = dict.fromkeys(("id", "parameters", "multiply_adds", "trainings", "test_images"), int)
-    kinds |= dict.fromkeys(("search_fitness", "validation_accuracy", "test_accuracy"), float)
-    result = {name: fields.take(name, kind) for name, kind in kinds.items()}
-    interval = fields.items("test_interval", float)
-    if not done or result["id"] not in candidates or len(interval) != 2:
-        raise fields.error("it is not the result of this history")
-    return result | {"test_interval": list(interval), "final_seconds": fields.inner("seconds").take("final", float)}
-
-
-def _numbered(folder: pathlib.Path) -> list[int]:
-    """As `Checkpoints.steps`, which would import JAX."""
-    numbered = [p for p in folder.glob("*") if p.name.isdecimal() and any(p.glob("*"))]
-    return sorted(int(p.name) for p in numbered)
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def state(run: Run) -> str:
     """Complete, or how far it has come."""
     config, replay = run.config, run.replay
@@ -290,7 +74,7 @@ def header(run: Run) -> dict[str, str]:
     """What run this is and what came out, in words."""
     data, about, result = run.config.data, run.about, run.result
     lines = {
-        "run": _printable(str(run.path)),
+        "run": printable(str(run.path)),
         "state": state(run),
         "data set": f"{data.dataset}, preset {about['preset']}, seed {run.config.seed}",
         "device": about["device"],

@@ -1,12 +1,13 @@
 """A whole search in a folder: evolve, choose, train the winner, test it once.
 
-Everything that happened is read back from the history, so the same call resumes an interrupted run and comes to the same
-end. The test images are loaded only after the last choice has been made.
+Everything that happened is read back from the history, so the same call resumes an interrupted run and comes to the
+same end. The test images are loaded only after the last choice has been made.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pathlib
 import platform
@@ -17,12 +18,12 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from jaxevo import checkpoint
-from jaxevo.classifier import Classifier, wilson_interval
+from jaxevo import checkpoint, records
+from jaxevo.classifier import Classifier, Source, wilson_interval
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import stratified_subset
-from jaxevo.evaluation import Evaluator, Problem, Seed
+from jaxevo.evaluation import Engine, Evaluator, Problem, Seed, make_engine
 from jaxevo.evolution import Individual, RegularizedEvolution, Strategy
 from jaxevo.genome import Genome, dumps
 from jaxevo.training import TrainState
@@ -72,6 +73,8 @@ class Search:
         labels, wanted = task.data.train.labels, task.config.data.train_examples
         self.all_images = np.arange(len(labels))
         self.subset = stratified_subset(labels, wanted, task.config.seed) if wanted else self.all_images
+        if task.workdir.history.exists():
+            records.load(task.workdir)  # refuses a history that is not this configuration's
         self.history = History(task.workdir)
         self.recorded = {record["id"]: record for record in self.history.of_kind("individual")}
         self.memo: dict[str, int] = {}  # canonical key -> id of the individual that was trained
@@ -89,8 +92,16 @@ class Search:
         state, seconds = self._train_final(winner)
         return self._conclude(winner, state, seconds)
 
+    @functools.cached_property
+    def final_engine(self) -> Engine:
+        """The search's engine, unless the final training has another batch size, for which it is not compiled."""
+        batch_size = self.config.final_training.batch_size
+        if batch_size == self.config.training.batch_size:
+            return self.evaluator.engine
+        return make_engine(self.config.engine, self.problem, batch_size, self.config.evolution.max_nodes)
+
     def _resume(self) -> Strategy:
-        """The strategy as of the newest usable checkpoint; what the history has beyond it is told again, not trained."""
+        """The strategy as of the newest usable checkpoint; what the history has beyond it will be told again."""
         strategy = RegularizedEvolution(self.config.evolution, self.config.seed)
         newest = checkpoint.Checkpoints(self.task.workdir.checkpoints).load_newest()
         if newest is not None:
@@ -109,8 +120,8 @@ class Search:
         known = self.recorded.get(candidate.id)
         if known is not None and known["genome"] != candidate.genome.to_dict():
             raise WorkdirError(
-                f"{self.task.workdir.history} has another genome for individual {candidate.id} than this version of the "
-                "program draws; go on with the version that wrote it, or start in another workdir"
+                f"{self.task.workdir.history} has another genome for individual {candidate.id} than this version of "
+                "the program draws; go on with the version that wrote it, or start in another workdir"
             )
         record = known or self._record(candidate)
         generation, num_events = strategy.generation, len(strategy.events)
@@ -197,11 +208,13 @@ class Search:
         """Trains the winner on all training images, with a checkpoint after each epoch."""
         config, seed = self.config.final_training, (self.config.seed, _FINAL)
         checkpoints = checkpoint.Checkpoints(self.task.workdir.final_checkpoints)
-        prepared = self.evaluator.engine.prepare(winner.genome, seed)
+        prepared = self.final_engine.prepare(winner.genome, seed)
         first, before = 0, 0.0
         newest = checkpoints.load_newest()
         if newest is not None and newest[1]["id"] == winner.id:
-            first, data, arrays, _ = newest
+            first, data, arrays, problems = newest
+            for problem in problems:
+                self.reporter.message(f"{problem}; going on from an older one")
             before = data["seconds"]
             prepared.state = checkpoint.unflatten(prepared.state, arrays)
         begin = time.perf_counter()
@@ -217,8 +230,9 @@ class Search:
     def _conclude(self, winner: Individual, state: TrainState, seconds: float) -> dict[str, Any]:
         """Saves the network, reads it back, and measures on the test images what was read."""
         data, workdir = self.task.data, self.task.workdir
-        network = self.evaluator.engine.network(winner.genome, state.weights)
-        Classifier.of(winner.genome, self.problem, data.name, data.class_names, network).save(workdir.best_weights)
+        network = self.final_engine.network(winner.genome, state.weights)
+        source = Source(data.name, data.class_names, self.config.data.resize)
+        Classifier.of(winner.genome, self.problem, source, network).save(workdir.best_weights)
         classifier = Classifier.load(workdir.best_weights)
         validation = classifier.accuracy(data.validation)
         test = self.task.load_test()
@@ -236,10 +250,10 @@ class Search:
         return result
 
     def _result(self, winner: Individual, final_seconds: float) -> dict[str, Any]:
-        records = list(self.recorded.values())
+        individuals = list(self.recorded.values())
         retrainings = self.history.of_kind("retraining")
         seconds = {part: 0.0 for part in ("compile", "train", "evaluate")}
-        for record in [*records, *retrainings]:
+        for record in [*individuals, *retrainings]:
             for part, value in record["seconds"].items():
                 seconds[part] += value
         size = self.problem.complexity(winner.genome)
@@ -248,10 +262,10 @@ class Search:
             "search_fitness": winner.fitness,
             "parameters": size.parameters,
             "multiply_adds": size.multiply_adds,
-            "candidates": len(records),
-            "trainings": sum(record["reused"] is None for record in records) + len(retrainings) + 1,
-            "memo_hits": sum(record["reused"] is not None for record in records),
-            "failures": sum(record["failure"] is not None for record in records),
+            "candidates": len(individuals),
+            "trainings": sum(record["reused"] is None for record in individuals) + len(retrainings) + 1,
+            "memo_hits": sum(record["reused"] is not None for record in individuals),
+            "failures": sum(record["failure"] is not None for record in individuals),
             "seconds": {part: round(value, 1) for part, value in seconds.items()} | {"final": round(final_seconds, 1)},
         }
 
@@ -259,7 +273,9 @@ class Search:
 def device_name() -> str:
     """What computes here, for the record."""
     device = jax.devices()[0]
-    cpu = next((line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), platform.machine())
+    cpu = next(
+        (line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), platform.machine()
+    )
     return f"{cpu}, {os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
 
 

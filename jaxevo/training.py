@@ -1,8 +1,8 @@
 """Training and evaluation of one module definition, compiled once.
 
-The data set lies on the device as uint8 and an epoch is one loop there over permuted indices. Everything that may differ
-between trainings (the subset of images, its order, the number of steps, the learning rate) is an argument, so one program
-serves the search and the final training alike.
+The data set lies on the device as uint8 and an epoch is one loop there over permuted indices. Everything that may
+differ between trainings (the subset of images, its order, the number of steps, the learning rate) is an argument, so
+one program serves the search and the final training alike.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TrainState(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Exponential decay: the rate at step t is `rate * decay ** (t / steps)` (paper, section 4.2; the decay is ours)."""
+    """Exponential decay (paper, section 4.2; how far is ours): the rate at step t is `rate * decay ** (t / steps)`."""
 
     rate: jax.Array | float
     decay: jax.Array | float
@@ -106,7 +106,9 @@ class Trainer:
             first_epoch: Where to go on after an interruption.
         """
         steps = max(1, len(subset) // self.batch_size)
-        schedule = Schedule(*map(jnp.float32, (config.learning_rate, config.rate_decay)), jnp.float32(steps * config.epochs))
+        settings = (config.learning_rate, config.rate_decay, steps * config.epochs)
+        rate, decay, total = (jnp.float32(setting) for setting in settings)
+        schedule = Schedule(rate, decay, total)
         for epoch in range(first_epoch, config.epochs):
             rng = np.random.default_rng([*seed, epoch])
             order = _order(rng, subset, self.batch_size, len(labels))

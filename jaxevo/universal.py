@@ -1,10 +1,10 @@
 """One Flax module for every genome: the genome is an input, so a search compiles once.
 
-Parameters exist for B_max nodes of two operands, each a slot large enough for any operation. A cell is a loop over its B
-nodes; an operand is a switch over what it does and what it reads, of which only the taken branch runs. The reverse pass is
-our own: it walks the nodes backwards, computes each operand again from the stored states, and adds what a state receives
-into one buffer. The next cell's 1x1 convolution over the concatenated unused states is the sum over these states of their
-own parts.
+Parameters exist for B_max nodes of two operands, each a slot large enough for any operation. A cell is a loop over
+its B nodes; an operand is a switch over what it does and what it reads, of which only the taken branch runs. The
+reverse pass is our own: it walks the nodes backwards, computes each operand again from the stored states, and adds
+what a state receives into one buffer. The next cell's 1x1 convolution over the concatenated unused states is the sum
+over these states of their own parts.
 
 Letters beside those of `ops`: `B` is B_max, `D` a cell's channels, `E` channels of whatever reads the cell.
 """
@@ -12,7 +12,8 @@ Letters beside those of `ops`: `B` is B_max, `D` a cell's channels, `E` channels
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -136,7 +137,7 @@ def _project(slot: Slots, z: jax.Array) -> tuple[jax.Array, Moments]:
 
 
 def _outlet(kind: str, weight: jax.Array, state: jax.Array) -> jax.Array:
-    """What the next cell (`weight` `[E, 2D]`) gets of a state `[2D, H, W, N]`; the classifier gets its mean `[2D, N]`."""
+    """What the next cell (`weight` `[E, 2D]`) gets of a state `[2D, H, W, N]`; the classifier, its mean `[2D, N]`."""
     if kind == "classifier":
         return state.mean((1, 2))
     return ops.pointwise(ops.halve(state) if kind == "reduction" else state, weight)
@@ -147,7 +148,7 @@ def _forward(
 ) -> tuple[jax.Array, Moments, jax.Array]:
     """Output, moments, and all states `[B + 1, 2D, H, W, N]` of a cell.
 
-    `kind` is normal, reduction or classifier (the last cell). Row 0 of the states is the input, half as wide as the rest.
+    `kind` is normal, reduction or classifier (the last cell). Row 0 of the states is the input, half as wide as others.
     With `running_moments` the batch norms use these.
     """
     channels, num_slots = x.shape[0], readers.shape[0]
@@ -272,7 +273,7 @@ class UniversalCell(nnx.Module):
         slots = Slots(self.depthwise[...], self.pointwise[...], self.scale[...], self.bias[...])
         if not train:
             return _forward(self.kind, slots, self.readers[...], Moments(self.mean[...], self.var[...]), x, cell)[0]
-        out, moments = _cell(self.kind, slots, self.readers[...], x, cell)
+        out, moments = _cell(self.kind, slots, self.readers[...], x, cell)  # type: ignore[misc]
         self.mean.set_value(running(self.mean[...], moments.mean))
         self.var.set_value(running(self.var[...], moments.var))
         return out
@@ -310,9 +311,11 @@ class UniversalNetwork(nnx.Module):
         return jnp.einsum("bec,bcn->ne", self.cells[-1].readers[...], x) + self.head_bias[...]
 
 
-def _places(universal: UniversalNetwork, network: Network, genome: Genome):
+def _places(
+    universal: UniversalNetwork, network: Network, genome: Genome
+) -> Iterator[tuple[nnx.Variable, Any, nnx.Variable]]:
     """Pairs of (variable of the universal network, its part, variable of the network) that hold the same weight."""
-    readers = [(None, universal.entry)]
+    readers: list[tuple[list[int] | None, Any]] = [(None, universal.entry)]
     for index, (kind, large, small) in enumerate(zip(universal.kinds, universal.cells, network.cells, strict=True)):
         cell: Cell = getattr(genome, kind)
         norm = universal.norms[index]

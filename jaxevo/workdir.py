@@ -2,8 +2,8 @@
 
 `history.jsonl` is the truth about a run. Each line is one JSON object with a `kind`:
 
-- `individual`: a candidate with id, genome, generation, parents, operators, fitness, parameters, multiply-adds, seconds;
-  `reused` is the id of the isomorphic individual whose fitness it got, `failure` the reason why it has none.
+- `individual`: a candidate with id, genome, generation, parents, operators, fitness, parameters, multiply-adds and
+  seconds; `reused` is the id of the isomorphic individual whose fitness it got, `failure` the reason why it has none.
 - `stagnation`: an avoidance, soft or hard.
 - `retraining`: one of the best trained again with a fresh seed.
 
@@ -112,7 +112,9 @@ class Workdir:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            raise WorkdirError(f"another process is running the search in {self.path}; wait for it or stop it") from None
+            raise WorkdirError(
+                f"another process is running the search in {self.path}; wait for it or stop it"
+            ) from None
         return handle
 
     def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +161,9 @@ class Workdir:
             except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
-                raise WorkdirError(f"{self.history}, line {number}, is damaged; remove it and all after it to go on from there")
+                raise WorkdirError(
+                    f"{self.history}, line {number}, is damaged; remove it and all after it to go on from there"
+                )
             records.append(record)
         return records, len(whole)
 

@@ -34,14 +34,9 @@ def given(names: Iterable[str]) -> dict[str, Any]:
     return {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
 
 
-def define_data_flags() -> None:
-    """Flags that say where data comes from and how it is resized."""
+def define_machine_flags() -> None:
+    """Flags that say where things lie on this machine, and change no result."""
     flags.DEFINE_string("data_dir", None, "folder with the published files, as <data_dir>/<name>/<file>")
-    flags.DEFINE_enum("resize", "stretch", ["stretch", "mnist_box"], "how images of another size are resized")
-
-
-def define_cache_flag() -> None:
-    """The flag of JAX's persistent compilation cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     default = os.path.join(cache, "jaxevo", "compiled")
     flags.DEFINE_string("compilation_cache_dir", default, "where compiled programs are kept; empty: nowhere")
@@ -64,8 +59,8 @@ def use_compilation_cache() -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
-def run(main: Callable[[], None], doc: str) -> None:
-    """Parses flags and runs; wrong input ends in one line and exit code 2."""
+def run(main: Callable[[], None], doc: str, when_interrupted: str) -> None:
+    """Parses flags and runs; wrong input ends in one line and exit code 2, an interrupt in `when_interrupted`."""
     logging.set_verbosity(logging.ERROR)
     if {"--help", "-h", "-help", "--helpfull"} & set(sys.argv[1:]):
         print(f"{doc.strip()}\n\nflags:\n{FLAGS.main_module_help()}")
@@ -81,7 +76,7 @@ def run(main: Callable[[], None], doc: str) -> None:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("interrupted; nothing is lost: give the same command to go on", file=sys.stderr)
+        print(f"interrupted; {when_interrupted}", file=sys.stderr)
         sys.exit(130)
 
 

@@ -1,18 +1,19 @@
 """Trains one genome fully and reports its test accuracy, or scores saved weights without training.
 
-    python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
-    python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored on another
-    python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
-    python launch/eval.py --genome=evoA.json --dataset=svhn --num_normal_cells=4 --channels=32    # the paper's SVHN network
+python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
+python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored on another
+python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
+python launch/eval.py --genome=evoA.json --dataset=svhn --num_normal_cells=4 --channels=32    # the paper's SVHN network
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import common
 from absl import flags
@@ -20,9 +21,13 @@ from rich.console import Console
 
 from jaxevo import genome as genomes
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.datasets import METHODS, Images, load_test_data, load_train_data
+from jaxevo.datasets import METHODS, Images, load_test_data, load_train_data, same_dataset
 from jaxevo.errors import InputError
 from jaxevo.workdir import versions, write_json
+
+if TYPE_CHECKING:  # imported late, as they bring jax
+    from jaxevo.classifier import Source
+    from jaxevo.evaluation import Problem
 
 FLAGS = flags.FLAGS
 PAPER = "paper: EvoA 0.22 M and EvoB 0.21 M on MNIST, 0.39 M and 0.37 M on SVHN"
@@ -32,7 +37,9 @@ FINAL = TrainingConfig(epochs=100, learning_rate=1e-3)
 
 flags.DEFINE_string("genome", None, "a genome file, or the name of a shipped genome such as evoA.json")
 flags.DEFINE_string("weights", None, "folder of saved weights to score without training, such as runs/.../best")
-flags.DEFINE_string("dataset", "digits", "what to train on: a data set's name, a folder of class folders, or an .npz file")
+flags.DEFINE_string(
+    "dataset", None, "a data set's name, a folder of class folders, or an .npz file (default: digits, or the weights')"
+)
 flags.DEFINE_string("test_dataset", None, "data set whose test split is scored (default: that of --dataset)")
 flags.DEFINE_integer("image_size", 0, "resize training images to this side in pixels; 0: as they are", lower_bound=0)
 flags.DEFINE_integer("train_examples", 0, "train on a stratified subset of this many images; 0: all", lower_bound=0)
@@ -41,37 +48,33 @@ flags.DEFINE_integer("seed", 0, "first of the seeds", lower_bound=0)
 flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
 common.define_config_flags(NETWORK, "default")
-common.define_config_flags({name: field for name, field in TRAINING.items() if name not in ("epochs", "learning_rate")}, "default")
+common.define_config_flags(
+    {name: field for name, field in TRAINING.items() if name not in ("epochs", "learning_rate")}, "default"
+)
 flags.DEFINE_integer("epochs", FINAL.epochs, "passes over the training images")
 flags.DEFINE_float("learning_rate", FINAL.learning_rate, "Adam's rate at the start")
-common.define_data_flags()
-common.define_cache_flag()
+flags.DEFINE_enum("resize", "stretch", list(METHODS), "how images of another size are resized")
+common.define_machine_flags()
 
 
-def test_sets(dataset: str, foreign: bool, image_shape: tuple[int, int, int], classes: tuple[str, ...]) -> dict[str, Images]:
-    """Test images by the way they were resized: images of another data set and size in both ways, as it matters."""
-    plain = load_test_data(dataset, FLAGS.data_dir, class_names=classes)
-    other_size = plain.images.shape[1:3] != image_shape[:2]
-    methods = METHODS if foreign and other_size else (FLAGS.resize,)
-    return {
-        method: load_test_data(
-            dataset, FLAGS.data_dir, image_shape=image_shape, resize=method, class_names=classes
-        )
-        for method in methods
-    }
+def test_sets(source: Source, dataset: str, image_shape: tuple[int, int, int]) -> dict[str, Images]:
+    """Test images by the way they were resized: images of other data and size in both ways, as that decides much."""
+    load = functools.partial(load_test_data, dataset, FLAGS.data_dir, class_names=source.class_names)
+    fits = load().images.shape[1:3] == image_shape[:2]
+    methods = (source.resize,) if fits or same_dataset(dataset, source.dataset) else METHODS
+    return {method: load(image_shape=image_shape, resize=method) for method in methods}
 
 
 def score_weights() -> dict[str, Any]:
-    """Scores saved weights."""
+    """Scores saved weights, on the test images of the data they were trained on unless other data is named."""
     common.use_compilation_cache()
     from jaxevo.classifier import Classifier
 
     classifier = Classifier.load(FLAGS.weights)
-    dataset = FLAGS.test_dataset or FLAGS.dataset
-    tests = test_sets(dataset, dataset != classifier.dataset, classifier.problem.image_shape, classifier.class_names)
-    size = classifier.problem.complexity(classifier.genome)
+    dataset = FLAGS.test_dataset or FLAGS.dataset or classifier.source.dataset
+    tests = test_sets(classifier.source, dataset, classifier.problem.image_shape)
     accuracies = {method: [classifier.accuracy(images)] for method, images in tests.items()}
-    return _document(classifier.dataset, dataset, size, accuracies, tests, classifier.genome)
+    return _document(classifier.source, dataset, classifier.problem, classifier.genome, accuracies, tests)
 
 
 def train_and_score(console: Console) -> dict[str, Any]:
@@ -79,29 +82,27 @@ def train_and_score(console: Console) -> dict[str, Any]:
     network = NetworkConfig(**common.given(NETWORK))
     training = dataclasses.replace(FINAL, **common.given(TRAINING))
     genome, _ = genomes.find(FLAGS.genome)
-    train, classes = load_train_data(
-        FLAGS.dataset, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize
-    )
+    trained_on = FLAGS.dataset or "digits"
+    train, classes = load_train_data(trained_on, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize)
     height, width, channels = train.images.shape[1:]
     network.check_image(height, width)
     common.use_compilation_cache()  # imports jax, which takes seconds: what can be refused has been
-    from jaxevo.classifier import train_classifiers
+    from jaxevo.classifier import Source, train_classifiers
     from jaxevo.evaluation import DivergedError, Problem
 
+    source = Source(trained_on, classes, FLAGS.resize)
     problem = Problem(network, (height, width, channels), len(classes))
-    size = problem.complexity(genome)
-    dataset = FLAGS.test_dataset or FLAGS.dataset
-    tests = test_sets(dataset, dataset != FLAGS.dataset, problem.image_shape, classes)
-    console.print(f"{size.parameters / 1e6:.2f} M parameters ({PAPER})", highlight=False, soft_wrap=True)
+    dataset = FLAGS.test_dataset or trained_on
+    tests = test_sets(source, dataset, problem.image_shape)
+    parameters = problem.complexity(genome).parameters
+    console.print(f"{parameters / 1e6:.2f} M parameters ({PAPER})", highlight=False, soft_wrap=True)
     accuracies: dict[str, list[float]] = {method: [] for method in tests}
 
     def on_epoch(seed: int, epoch: int, loss: float) -> None:
         console.print(f"seed {seed}  epoch {epoch}/{training.epochs}  loss {loss:.4f}", highlight=False)
 
     seeds = range(FLAGS.seed, FLAGS.seed + FLAGS.seeds)
-    trained = train_classifiers(
-        genome, problem, train, FLAGS.dataset, classes, training, seeds, FLAGS.train_examples, on_epoch
-    )
+    trained = train_classifiers(genome, problem, train, source, training, seeds, FLAGS.train_examples, on_epoch)
     try:
         for number, classifier in enumerate(trained):
             for method, images in tests.items():
@@ -110,21 +111,28 @@ def train_and_score(console: Console) -> dict[str, Any]:
                 classifier.save(pathlib.Path(FLAGS.save))
     except DivergedError as error:
         raise InputError(str(error)) from error
-    document = _document(FLAGS.dataset, dataset, size, accuracies, tests, genome)
+    document = _document(source, dataset, problem, genome, accuracies, tests)
     return document | {"training": dataclasses.asdict(training), "train_images": FLAGS.train_examples or len(train)}
 
 
-def _document(trained_on, tested_on, size, accuracies, tests, genome) -> dict[str, Any]:
+def _document(
+    source: Source,
+    tested_on: str,
+    problem: Problem,
+    genome: genomes.Genome,
+    accuracies: dict[str, list[float]],
+    tests: dict[str, Images],
+) -> dict[str, Any]:
     from jaxevo.classifier import summarize
 
-    scores = [{"resize": m, **summarize(values, len(tests[m]))} for m, values in accuracies.items()]
+    size = problem.complexity(genome)
     return {
-        "trained_on": trained_on,
+        "trained_on": source.dataset,
         "tested_on": tested_on,
         "parameters": size.parameters,
         "multiply_adds": size.multiply_adds,
         "genome": genome.to_dict(),
-        "scores": scores,
+        "scores": [{"resize": m, **summarize(values, len(tests[m]))} for m, values in accuracies.items()],
     }
 
 
@@ -142,15 +150,18 @@ def print_document(document: dict[str, Any], console: Console) -> None:
             markup=False,
             soft_wrap=True,
         )
-    console.print(f"{document['parameters']:,} parameters, {document['multiply_adds']:,} multiply-adds", highlight=False)
+    console.print(
+        f"{document['parameters']:,} parameters, {document['multiply_adds']:,} multiply-adds", highlight=False
+    )
 
 
 def check_flags() -> None:
     """What can be refused before anything is computed."""
     if bool(FLAGS.genome) == bool(FLAGS.weights):
         raise InputError("give either --genome (to train it) or --weights (to score saved weights)")
-    if FLAGS.weights and FLAGS.save:
-        raise InputError("--save saves what was trained; with --weights nothing is")
+    for name in FLAGS.weights and ("save", *NETWORK, *TRAINING) or ():
+        if FLAGS[name].present:
+            raise InputError(f"--{name} is for training; with --weights nothing is trained")
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():
         raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
     if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():
@@ -176,5 +187,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.run(main, __doc__ or "")
+    common.run(main, __doc__ or "", "what was trained so far is lost, unless it was saved")
     sys.exit(0)

@@ -1,8 +1,8 @@
 """Shows what is in the folder of a run, finished or not; builds no network and needs no GPU.
 
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and genome
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and genome
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from jaxevo import report
+from jaxevo import records, report
 from jaxevo.errors import InputError
-from jaxevo.report import Run
+from jaxevo.records import Run
 from jaxevo.workdir import Workdir
 
 FLAGS = flags.FLAGS
@@ -127,7 +127,7 @@ def main() -> None:
     """Flags in, one library call, words out."""
     if not FLAGS.workdir:
         raise InputError("give --workdir=..., the folder of a run, such as runs/digits-quick-seed0")
-    run = report.load(Workdir(pathlib.Path(FLAGS.workdir)))
+    run = records.load(Workdir(pathlib.Path(FLAGS.workdir)))
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
         report.export_best(run, pathlib.Path(FLAGS.export_best))
@@ -142,5 +142,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.run(main, __doc__ or "")
+    common.run(main, __doc__ or "", "nothing was changed")
     sys.exit(0)

@@ -1,8 +1,8 @@
 """Searches for a network on a data set, trains the winner and tests it once; the same command resumes.
 
-    python launch/search.py                                     # the embedded data set digits
-    python launch/search.py --dataset=mnist --data_dir=DIR      # DIR/mnist/train-images-idx3-ubyte.gz ...
-    python launch/search.py --dataset=mnist --preset=paper      # as in the paper
+python launch/search.py                                     # the embedded data set digits
+python launch/search.py --dataset=mnist --data_dir=DIR      # DIR/mnist/train-images-idx3-ubyte.gz ...
+python launch/search.py --dataset=mnist --preset=paper      # as in the paper
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pathlib
 import re
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 import common
 from absl import flags
@@ -24,15 +25,19 @@ from jaxevo.errors import InputError
 from jaxevo.progress import RunReporter, format_duration
 from jaxevo.workdir import Workdir, read_json
 
+if TYPE_CHECKING:  # imported late, as it brings jax
+    from jaxevo.evaluation import Evaluator
+
 FLAGS = flags.FLAGS
 SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items()}
 
-flags.DEFINE_enum("preset", "auto", ["auto", "quick", "paper"], "settings to begin with; auto: quick on a CPU, else paper")
+flags.DEFINE_enum(
+    "preset", "auto", ["auto", "quick", "paper"], "settings to begin with; auto: quick on a CPU, else paper"
+)
 flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)")
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
 common.define_config_flags(SETTINGS, "paper")
-common.define_data_flags()
-common.define_cache_flag()
+common.define_machine_flags()
 
 
 def resolve_config(console: Console) -> tuple[SearchConfig, str]:
@@ -43,8 +48,9 @@ def resolve_config(console: Console) -> tuple[SearchConfig, str]:
 
     given = common.given(SETTINGS)
     backend = jax.default_backend()
-    name = {"auto": "quick" if backend == "cpu" else "paper"}.get(FLAGS.preset, FLAGS.preset)
-    if FLAGS.preset == "auto":
+    name = str(FLAGS.preset)
+    if name == "auto":
+        name = "quick" if backend == "cpu" else "paper"
         console.print(f"preset {name}, as this is a {backend.upper()}; --preset=... chooses another", highlight=False)
     default = SearchConfig()
     dataset = given.get("dataset", default.data.dataset)
@@ -61,15 +67,16 @@ def make_workdir(config: SearchConfig, preset: str) -> Workdir:
     return Workdir(path)
 
 
-def print_estimate(search, console: Console) -> None:
+def print_estimate(config: SearchConfig, evaluator: Evaluator, console: Console) -> None:
     """One line before a search begins."""
     from jaxevo.estimate import estimate
 
-    known = estimate(search.config, search.evaluator, len(search.subset), len(search.all_images))
+    known = estimate(config, evaluator)
     console.print(
         f"estimate: {format_duration(known.total)} at most: {known.candidates} candidates of about "
         f"{format_duration(known.per_candidate)} (isomorphic ones cost nothing), "
-        f"{format_duration(known.retrain)} for training the best again, {format_duration(known.final)} for the final training",
+        f"{format_duration(known.retrain)} for training the best again, "
+        f"{format_duration(known.final)} for the final training",
         highlight=False,
         soft_wrap=True,
     )
@@ -98,17 +105,22 @@ def main() -> None:
     console = Console()
     config, preset = resolve_config(console)
     seed, data = config.seed, config.data
-    load = functools.partial(load_search_data, data.dataset, FLAGS.data_dir, resize=FLAGS.resize, seed=seed)
+    load = functools.partial(load_search_data, data.dataset, FLAGS.data_dir, resize=data.resize, seed=seed)
     images = load(validation_fraction=data.validation_fraction, image_size=data.image_size)
     load_test = functools.partial(
-        load_test_data, data.dataset, FLAGS.data_dir, image_shape=images.image_shape, resize=FLAGS.resize
+        load_test_data, data.dataset, FLAGS.data_dir, image_shape=images.image_shape, resize=data.resize
     )
     config.network.check_image(*images.image_shape[:2])
-    workdir = make_workdir(config, preset)
+    from jaxevo.evaluation import DivergedError, Evaluator, Problem
     from jaxevo.search import Search, SearchFailedError, Task, device_name
 
+    if FLAGS.dry_run:
+        problem = Problem(config.network, images.image_shape, images.num_classes)
+        print_estimate(config, Evaluator(config, problem, images.train, images.validation), console)
+        return
+    workdir = make_workdir(config, preset)
     _lock = workdir.lock()  # held until the process ends
-    workdir.open(config, {"preset": preset, "resize": FLAGS.resize, "device": device_name()})
+    workdir.open(config, {"preset": preset, "device": device_name()})
     console.print(f"workdir {workdir.path}", highlight=False)
     if workdir.result.exists():
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
@@ -116,18 +128,16 @@ def main() -> None:
         return
     reporter = RunReporter(config.evolution, console)
     search = Search(Task(config, workdir, images, load_test), reporter)
-    if FLAGS.dry_run or not search.recorded:
-        print_estimate(search, console)
-    if FLAGS.dry_run:
-        return
+    if not search.recorded:
+        print_estimate(config, search.evaluator, console)
     try:
         with reporter.live():
             result = search.run()
-    except SearchFailedError as error:
+    except (SearchFailedError, DivergedError) as error:
         raise InputError(str(error)) from error
     print_result(result, workdir, console)
 
 
 if __name__ == "__main__":
-    common.run(main, __doc__ or "")
+    common.run(main, __doc__ or "", "nothing is lost: give the same command to go on")
     sys.exit(0)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jaxevo.checkpoint import CheckpointError, load_weights
-from jaxevo.classifier import Classifier, summarize, train_classifiers, wilson_interval
+from jaxevo.classifier import Classifier, Source, summarize, train_classifiers, wilson_interval
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.evaluation import Problem
@@ -25,10 +25,11 @@ GENOME = Genome(CELL, CELL)
 PROBLEM = Problem(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
 TRAINING = TrainingConfig(epochs=10, batch_size=16, learning_rate=3e-2)
 CLASSES = tuple("0123456789")
+SOURCE = Source("digits", CLASSES, "stretch")
 
 
 def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classifier]:
-    return list(train_classifiers(GENOME, PROBLEM, images, "digits", CLASSES, TRAINING, seeds, **options))
+    return list(train_classifiers(GENOME, PROBLEM, images, SOURCE, TRAINING, seeds, **options))
 
 
 def predictions(classifier: Classifier, images: Images) -> np.ndarray:
@@ -68,7 +69,7 @@ def test_what_is_loaded_is_what_was_saved(
 ):
     images = few_digits[1]
     loaded = Classifier.load(saved)
-    assert (loaded.genome, loaded.problem, loaded.dataset, loaded.class_names) == (GENOME, PROBLEM, "digits", CLASSES)
+    assert (loaded.genome, loaded.problem, loaded.source) == (GENOME, PROBLEM, SOURCE)
     expected = predictions(trained[0], images)
     np.testing.assert_array_equal(predictions(loaded, images), expected)
     chex.assert_trees_all_equal(split(loaded.network)[1:], split(trained[0].network)[1:])
@@ -93,6 +94,7 @@ def test_document_says_what_the_network_is(saved: pathlib.Path):
         "image_shape": [8, 8, 1],
         "class_names": list(CLASSES),
         "dataset": "digits",
+        "resize": "stretch",
     }
     assert sum(array.size for array in weights.values()) == PROBLEM.complexity(GENOME).parameters + 2 * 4  # averages
 
@@ -156,7 +158,7 @@ def test_wrong_documents_are_refused(
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["genome", "network", "image_shape", "class_names", "dataset"])
+@pytest.mark.parametrize("key", ["genome", "network", "image_shape", "class_names", "dataset", "resize"])
 def test_missing_entries_are_named(saved: pathlib.Path, tmp_path: pathlib.Path, key: str):
     path = pathlib.Path(shutil.copytree(saved, tmp_path / "copy")) / "data" / "data.json"
     document = json.loads(path.read_text())
@@ -164,9 +166,7 @@ def test_missing_entries_are_named(saved: pathlib.Path, tmp_path: pathlib.Path, 
     path.write_text(json.dumps(document))
     with pytest.raises(CheckpointError) as caught:
         Classifier.load(tmp_path / "copy")
-    assert str(caught.value) == (
-        f"{tmp_path / 'copy'} does not describe its network (KeyError: '{key}'); train again"
-    )
+    assert str(caught.value) == (f"{tmp_path / 'copy'} does not describe its network (KeyError: '{key}'); train again")
 
 
 # Intervals

@@ -163,7 +163,7 @@ WRONG_USES: dict[tuple[str, ...], str] = {
     (): "give either --genome (to train it) or --weights (to score saved weights)",
     (GENOME_FLAG, "--weights=best"): "give either --genome (to train it) or --weights (to score saved weights)",
     ("--weights=",): "give either --genome (to train it) or --weights (to score saved weights)",
-    ("--weights=best", "--save=new"): "--save saves what was trained; with --weights nothing is",
+    ("--weights=best", "--save=new"): "--save is for training; with --weights nothing is trained",
     ("--genome=evoZ",): "genome 'evoZ' is neither a file nor one of the shipped ones",
     ("--genome=torn.json",): "torn.json: not a JSON document",
     ("--genome=cyclic.json",): "cyclic.json: normal: node 0: input 2 is not one of the earlier states 0 to 1",

@@ -15,6 +15,7 @@ from jaxevo.config import EvolutionConfig, SearchConfig
 from jaxevo.errors import InputError
 from jaxevo.evolution import Individual, RegularizedEvolution
 from jaxevo.genome import Cell, Genome, Node, Op
+from jaxevo.records import load
 from jaxevo.report import Generation
 from jaxevo.workdir import Workdir, WorkdirError
 
@@ -82,7 +83,7 @@ def as_tuple(rate: report.Rate | None) -> tuple | None:
 
 
 def test_generations_of_the_table(tmp_path):
-    rows = report.generations(report.load(write_run(tmp_path, table_records())))
+    rows = report.generations(load(write_run(tmp_path, table_records())))
     assert rows == [
         Generation(0, 0.6, pytest.approx(0.55), 1.0, 2.0, trainings=3, reused=0, failed=1),
         Generation(1, 0.7, pytest.approx(0.65), 1.0, 2.0, trainings=1, reused=1, failed=0),
@@ -91,7 +92,7 @@ def test_generations_of_the_table(tmp_path):
 
 
 def test_operator_success_of_the_table(tmp_path):
-    rows = report.operator_success(report.load(write_run(tmp_path, table_records())))
+    rows = report.operator_success(load(write_run(tmp_path, table_records())))
     expected = {  # beaten and survived: only generations 0 and 1 are complete
         "crossover": (3, (1, 3), (1, 2)),
         "random": (3, None, (2, 3)),
@@ -106,7 +107,7 @@ def test_operator_success_of_the_table(tmp_path):
 
 
 def test_population_lineage_failures_and_seconds_of_the_table(tmp_path):
-    run = report.load(write_run(tmp_path, table_records()))
+    run = load(write_run(tmp_path, table_records()))
     assert [member.id for member in run.replay.population] == [3, 5, 2]
     assert run.replay.survivors == {0, 2, 3}
     lineages = {of: [individual.id for individual in report.ancestors(run, of)] for of in run.candidates}
@@ -122,15 +123,15 @@ def test_state_after_the_search(tmp_path):
     records = [*table_records(), individual_record(LAST), retraining(3, 0, 0.6), retraining(2, 0, 0.64)]
     workdir = write_run(tmp_path, records)
     asked = "incomplete: training the best again, 2 of at most 6 trainings known"
-    assert report.state(report.load(workdir)) == asked
+    assert report.state(load(workdir)) == asked
     for epoch, content in ((7, "x"), (8, "")):  # an empty folder is no checkpoint
         folder = workdir.final_checkpoints / str(epoch)
         folder.mkdir(parents=True)
         if content:
             (folder / content).touch()
-    assert report.state(report.load(workdir)) == "incomplete: in the final training, after epoch 7 of 100"
+    assert report.state(load(workdir)) == "incomplete: in the final training, after epoch 7 of 100"
     workdir.result.write_text(json.dumps(RESULT))
-    run = report.load(workdir)
+    run = load(workdir)
     assert report.state(run) == "complete"
     assert run.best is not None and run.best.id == 2  # the winner, not the best of the search
     assert report.seconds(run)["retraining"]["total"] == 7.0
@@ -163,25 +164,25 @@ def test_replay_has_the_population_of_the_search_at_every_moment(tmp_path, matin
     workdir = write_run(tmp_path, [], config)
     for length, population, events, generation in states:
         workdir.history.write_text("".join(json.dumps(record) + "\n" for record in records[:length]))
-        replay = report.load(workdir).replay
+        replay = load(workdir).replay
         assert (replay.population, replay.events, replay.generation) == (population, events, generation)
 
 
 def test_an_empty_and_a_torn_history(tmp_path):
-    run = report.load(write_run(tmp_path / "empty", []))
+    run = load(write_run(tmp_path / "empty", []))
     assert run.best is None and run.find(None) is None
     assert report.generations(run) == report.operator_success(run) == []
     assert report.state(run) == "incomplete: in generation 0 of 2, 0 candidates known"
     assert json.loads(json.dumps(report.document(run, None)))["individual"] is None
     with pytest.raises(InputError, match="nothing to export"):
         report.export_best(run, tmp_path / "best.json")
-    torn = report.load(write_run(tmp_path / "torn", table_records(), tail='{"kind": "ind'))
+    torn = load(write_run(tmp_path / "torn", table_records(), tail='{"kind": "ind'))
     assert list(torn.candidates) == [*range(6)]
 
 
 def test_a_run_of_one_generation(tmp_path):
     config = SearchConfig(evolution=EvolutionConfig(population_size=2, num_generations=0))
-    run = report.load(write_run(tmp_path, table_records()[:3], config))
+    run = load(write_run(tmp_path, table_records()[:3], config))
     assert run.replay.done and len(report.generations(run)) == 1
     assert [row.operator for row in report.operator_success(run)] == ["random"]
 
@@ -215,7 +216,7 @@ def test_records_that_cannot_be_used(tmp_path, line, changes, message):
     records = table_records()
     records[line - 1] = records[line - 1] | changes
     with pytest.raises(WorkdirError, match=f"history.jsonl, line {line}[:,] .*{message}"):
-        report.load(write_run(tmp_path, records))
+        load(write_run(tmp_path, records))
 
 
 @pytest.mark.parametrize("name", ["id", "genome", "generation", "parents", "operators", "fitness", "seconds", "reused"])
@@ -223,12 +224,12 @@ def test_missing_keys(tmp_path, name):
     records = table_records()
     del records[2][name]
     with pytest.raises(WorkdirError, match=f"history.jsonl, line 3: {name} is missing"):
-        report.load(write_run(tmp_path, records))
+        load(write_run(tmp_path, records))
 
 
 def test_a_record_of_another_kind_is_passed_over(tmp_path):
     records = [{"kind": "remark", "text": "of a later version"}, *table_records()]
-    assert len(report.load(write_run(tmp_path, records)).candidates) == 6
+    assert len(load(write_run(tmp_path, records)).candidates) == 6
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def test_a_damaged_config(tmp_path, changes, message):
     workdir = write_run(tmp_path, [])
     workdir.config.write_text(json.dumps(json.loads(workdir.config.read_text()) | changes))
     with pytest.raises(WorkdirError, match=f"config.json.*{message}"):
-        report.load(workdir)
+        load(workdir)
 
 
 @pytest.mark.parametrize(("name", "value"), [("population_size", 0), ("mating_pool", "none"), ("seed", "0")])
@@ -254,7 +255,7 @@ def test_a_config_of_impossible_values(tmp_path, name, value):
     document["config"][name] = value
     workdir.config.write_text(json.dumps(document))
     with pytest.raises(WorkdirError, match=f"config.json, config: {name}"):
-        report.load(workdir)
+        load(workdir)
 
 
 @pytest.mark.parametrize(
@@ -271,20 +272,20 @@ def test_a_damaged_result(tmp_path, result, message):
     workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
     workdir.result.write_text(json.dumps(result))
     with pytest.raises(WorkdirError, match=f"result.json.*{message}"):
-        report.load(workdir)
+        load(workdir)
 
 
 def test_a_result_of_an_incomplete_search(tmp_path):
     workdir = write_run(tmp_path, table_records())
     workdir.result.write_text(json.dumps(RESULT))
     with pytest.raises(WorkdirError, match="not the result of this history"):
-        report.load(workdir)
+        load(workdir)
 
 
 def test_text_of_a_record_cannot_control_the_terminal(tmp_path):
     records = table_records()
     records[1]["failure"] = "red \x1b[31m\nand \ud800"
-    assert report.failures(report.load(write_run(tmp_path, records))) == {"red \\x1b[31m\\nand \\ud800": 1}
+    assert report.failures(load(write_run(tmp_path, records))) == {"red \\x1b[31m\\nand \\ud800": 1}
 
 
 def test_drawing():
@@ -310,19 +311,19 @@ def test_drawing():
 
 def test_the_exported_genome_file(tmp_path):
     workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
-    report.export_best(report.load(workdir), tmp_path / "best_so_far.json")
+    report.export_best(load(workdir), tmp_path / "best_so_far.json")
     metadata = {"dataset": "digits", "seed": 0, "id": 3, "parameters": 10, "search_fitness": 0.7}
     assert genomes.load(tmp_path / "best_so_far.json") == (GENOME, metadata)
     workdir.result.write_text(json.dumps(RESULT))
-    report.export_best(report.load(workdir), tmp_path / "winner.json")
+    report.export_best(load(workdir), tmp_path / "winner.json")
     winner = metadata | {"id": 2, "search_fitness": 0.64, "test_accuracy": 0.55}
     assert genomes.load(tmp_path / "winner.json") == (GENOME, winner)
     with pytest.raises(InputError, match="winner.json exists already"):
-        report.export_best(report.load(workdir), tmp_path / "winner.json")
+        report.export_best(load(workdir), tmp_path / "winner.json")
 
 
 def test_find(tmp_path):
-    run = report.load(write_run(tmp_path, table_records()))
+    run = load(write_run(tmp_path, table_records()))
     found = run.find(1)
     assert found is not None and found.fitness is None
     with pytest.raises(InputError, match="no individual 6"):

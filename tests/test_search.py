@@ -97,7 +97,7 @@ def data(digits) -> SearchData:
 def make(path, data, config: SearchConfig = CONFIG) -> Search:
     path.mkdir(exist_ok=True)
     workdir = Workdir(path)
-    workdir.open(config, {})
+    workdir.open(config, {"preset": "none", "device": "test"})
     return Search(Task(config, workdir, data, lambda: data.validation), Silent())
 
 
@@ -191,7 +191,9 @@ def test_the_winner_is_the_best_of_fresh_trainings_not_the_luckiest(tmp_path, da
         fresh.setdefault(record["id"], []).append(record["fitness"])
     assert len(fresh) == 2 and all(len(values) == 2 for values in fresh.values())
     assert winner == max(fresh, key=lambda id_: np.mean(fresh[id_]))
-    fitness = sorted((r["fitness"] for r in search.recorded.values() if r["reused"] is None and r["fitness"]), reverse=True)
+    fitness = sorted(
+        (r["fitness"] for r in search.recorded.values() if r["reused"] is None and r["fitness"]), reverse=True
+    )
     assert sorted((search.recorded[id_]["fitness"] for id_ in fresh), reverse=True) == fitness[:2]
 
 

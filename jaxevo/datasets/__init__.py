@@ -8,7 +8,7 @@ answers anything damaged with a `DataError`.
 """
 
 from jaxevo.datasets.base import DataError, Images, SearchData
-from jaxevo.datasets.load import NAMES, load_search_data, load_test_data, load_train_data
+from jaxevo.datasets.load import NAMES, load_search_data, load_test_data, load_train_data, same_dataset
 from jaxevo.datasets.resize import METHODS, resize_images
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "load_test_data",
     "load_train_data",
     "resize_images",
+    "same_dataset",
 ]

@@ -19,6 +19,16 @@ NAMES = ("digits", *SOURCES)
 _ALIASES = {"svhn": "svhn_cropped"}
 
 
+def same_dataset(first: str, second: str) -> bool:
+    """Whether two names or paths mean the same data."""
+
+    def canonical(dataset: str) -> str:
+        name = _ALIASES.get(dataset, dataset)
+        return name if name in NAMES else os.path.realpath(os.path.expanduser(dataset))
+
+    return canonical(first) == canonical(second)
+
+
 def load_search_data(
     dataset: str,
     data_dir: str | None = None,
