@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import pathlib
+import platform
 import time
 import traceback
 from collections.abc import Callable
@@ -240,3 +243,17 @@ def fit(
         if on_epoch is not None:
             on_epoch(epoch, state, loss)
     return state
+
+
+def device_name() -> str:
+    """What computes here, for the record."""
+    device = jax.devices()[0]
+    cpu = next(
+        (line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), platform.machine()
+    )
+    return f"{cpu}, {os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
+
+
+def _cpu_info() -> list[str]:
+    path = pathlib.Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []

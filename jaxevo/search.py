@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
-import pathlib
-import platform
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 from jaxevo import checkpoint, records
@@ -105,13 +101,16 @@ class Search:
         strategy = RegularizedEvolution(self.config.evolution, self.config.seed)
         newest = checkpoint.Checkpoints(self.task.workdir.checkpoints).load_newest()
         if newest is not None:
-            _, state, _, problems = newest
+            step, state, _, problems = newest
             for problem in problems:
                 self.reporter.message(f"{problem}; going on from an older one")
-            pending = {individual["id"] for individual in state["pending"]}
-            told = set(range(state["next_id"])) - pending
-            if told <= self.recorded.keys():
-                strategy.load_state_dict(state)
+            try:
+                told = set(range(state["next_id"])) - {individual["id"] for individual in state["pending"]}
+                if told <= self.recorded.keys():
+                    strategy.load_state_dict(state)
+            except (KeyError, TypeError, ValueError) as error:
+                self.reporter.message(f"checkpoint {step} is not of this search ({error}); going on from the history")
+                strategy = RegularizedEvolution(self.config.evolution, self.config.seed)
         if self.recorded:
             self.reporter.message(f"resuming: {len(self.recorded)} candidates are known already")
         return strategy
@@ -268,17 +267,3 @@ class Search:
             "failures": sum(record["failure"] is not None for record in individuals),
             "seconds": {part: round(value, 1) for part, value in seconds.items()} | {"final": round(final_seconds, 1)},
         }
-
-
-def device_name() -> str:
-    """What computes here, for the record."""
-    device = jax.devices()[0]
-    cpu = next(
-        (line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), platform.machine()
-    )
-    return f"{cpu}, {os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
-
-
-def _cpu_info() -> list[str]:
-    path = pathlib.Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []

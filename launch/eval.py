@@ -176,7 +176,7 @@ def main() -> None:
     console = Console()
     begin = time.perf_counter()
     document = score_weights() if FLAGS.weights else train_and_score(console)
-    from jaxevo.search import device_name
+    from jaxevo.evaluation import device_name
 
     print_document(document, console)
     if FLAGS.output:

@@ -111,8 +111,8 @@ def main() -> None:
         load_test_data, data.dataset, FLAGS.data_dir, image_shape=images.image_shape, resize=data.resize
     )
     config.network.check_image(*images.image_shape[:2])
-    from jaxevo.evaluation import DivergedError, Evaluator, Problem
-    from jaxevo.search import Search, SearchFailedError, Task, device_name
+    from jaxevo.evaluation import DivergedError, Evaluator, Problem, device_name
+    from jaxevo.search import Search, SearchFailedError, Task
 
     if FLAGS.dry_run:
         problem = Problem(config.network, images.image_shape, images.num_classes)
