@@ -82,6 +82,9 @@ class NetworkConfig:
     num_normal_cells: int = _field(3, "groups of normal cells, with a reduction cell between two groups (N)")
     normal_repeats: int = _field(1, "normal cells in a group")
     dropout_rate: float = _field(0.2, "dropout before the classifier")
+    precision: str = _field(
+        "float32", "what activations are computed in; parameters stay float32", ("float32", "bfloat16")
+    )
     conv_kind: str = _field(
         "separable", "separable: depthwise then 1x1, as NASNet's; full: one dense kernel", ("separable", "full")
     )
@@ -92,6 +95,7 @@ class NetworkConfig:
             _check(getattr(self, name) <= 100, name, getattr(self, name), "the largest value is 100")
         _check(0 <= self.dropout_rate < 1, "dropout_rate", self.dropout_rate, "it lies in [0, 1)")
         _check_choice(self, "conv_kind")
+        _check_choice(self, "precision")
 
     def stack(self) -> tuple[tuple[str, int], ...]:
         """The cells in order, each `("normal" | "reduction", channels)`: N R N R N with D, D, 2D, 2D, 4D."""
@@ -158,6 +162,9 @@ class SearchConfig:
     reuse_fitness: bool = _field(True, "give an isomorphic genome the fitness that was measured first")
     retrain_best: int = _field(3, "how many of the best are trained again with fresh seeds before the final choice")
     retrain_seeds: int = _field(2, "fresh trainings of each of them")
+    candidates_per_step: int = _field(
+        1, "candidates trained at once by the universal engine, divided among the devices; needs mating_pool=survivors"
+    )
     max_consecutive_failures: int = _field(20, "failed candidates in a row that end the search")
     engine: str = _field(
         "auto",
@@ -174,7 +181,14 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best")
-        _check_at_least(self, 1, "max_consecutive_failures")
+        _check_at_least(self, 1, "max_consecutive_failures", "candidates_per_step")
+        _check(
+            self.candidates_per_step == 1
+            or (self.engine in ("auto", "universal") and self.evolution.mating_pool == "survivors"),
+            "candidates_per_step",
+            self.candidates_per_step,
+            "several at once need engine=universal and mating_pool=survivors, where parents do not wait for offspring",
+        )
         _check_choice(self, "engine")
         _check(
             self.engine != "universal" or self.network.conv_kind == "separable",

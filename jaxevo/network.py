@@ -39,9 +39,9 @@ def running(average: jax.Array, value: jax.Array) -> jax.Array:
     return BATCH_NORM_MOMENTUM * average + (1 - BATCH_NORM_MOMENTUM) * value
 
 
-def image_batch(images: jax.Array) -> jax.Array:
-    """uint8 `[N, H, W, C]` to float `[C, H, W, N]` in [0, 1]; all the preprocessing there is."""
-    return images.transpose(3, 1, 2, 0).astype(jnp.float32) / 255
+def image_batch(images: jax.Array, precision: str) -> jax.Array:
+    """uint8 `[N, H, W, C]` to `[C, H, W, N]` in [0, 1] of this type; all the preprocessing there is."""
+    return (images.transpose(3, 1, 2, 0).astype(jnp.float32) / 255).astype(precision)
 
 
 def weights(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> nnx.Param:
@@ -89,9 +89,9 @@ class Operand(nnx.Module):
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         if self.full:
-            return self.norm(ops.full_convolution(jax.nn.relu(x), self.kernel[...]), train)
-        x = ops.spatial(self.op, x, self.kernel[...] if self.op.kernel_size else None)
-        return self.norm(ops.pointwise(x, self.weight[...]), train) if self.projected else x
+            return self.norm(ops.full_convolution(jax.nn.relu(x), self.kernel[...].astype(x.dtype)), train)
+        x = ops.spatial(self.op, x, self.kernel[...].astype(x.dtype) if self.op.kernel_size else None)
+        return self.norm(ops.pointwise(x, self.weight[...].astype(x.dtype)), train) if self.projected else x
 
 
 class CellModule(nnx.Module):
@@ -109,7 +109,7 @@ class CellModule(nnx.Module):
         self.operands = nnx.List(Operand(rng, state, op, channels, conv_kind) for state, op in operands)
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
-        x = self.norm(ops.pointwise(x, self.projection[...]), train)
+        x = self.norm(ops.pointwise(x, self.projection[...].astype(x.dtype)), train)
         states = [x, x]
         for k, inputs in enumerate(self.inputs):
             pair = [self.operands[2 * k + o](states[i], train) for o, i in enumerate(inputs)]
@@ -131,7 +131,7 @@ class Network(nnx.Module):
     ):
         config.check_image(*image_shape[:2])
         rng = np.random.default_rng(seed)
-        self.dropout_rate = config.dropout_rate
+        self.dropout_rate, self.precision = config.dropout_rate, config.precision
         self.cells = nnx.List()
         width = image_shape[2]
         for kind, channels in config.stack():
@@ -143,10 +143,10 @@ class Network(nnx.Module):
 
     def __call__(self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None) -> jax.Array:
         """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`; `dropout_key` only in training."""
-        x = image_batch(images)
+        x = image_batch(images, self.precision)
         for cell in self.cells:
             x = cell(x, train)
-        features = x.mean((1, 2))
+        features = x.astype(jnp.float32).mean((1, 2))
         if train and self.dropout_rate:
             states = self.cells[-1].outputs
             shape = (features.shape[0] // len(states), features.shape[1])

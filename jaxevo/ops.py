@@ -27,11 +27,12 @@ def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """Each channel `[C, H, W, N]` convolved with its own `kernel` `[C, k, k]`, k odd; zero padding keeps the size."""
     height, width, k = x.shape[1], x.shape[2], kernel.shape[1]
     padded = _pad(x, k // 2, k // 2)
-    y = jnp.zeros_like(x)
+    padded, kernel = padded.astype(jnp.float32), kernel.astype(jnp.float32)  # the sum is, in bfloat16 too
+    y = jnp.zeros(x.shape, jnp.float32)
     for i in range(k):
         for j in range(k):
             y += padded[:, i : i + height, j : j + width] * kernel[:, i, j, None, None, None]
-    return y
+    return y.astype(x.dtype)
 
 
 def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
@@ -48,7 +49,7 @@ def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
     padded = _pad(x, k // 2, k // 2)
     padded = jnp.pad(padded, ((0, 0), (0, extra), (0, 0), (0, 0)))
     g = jnp.pad(g, ((0, 0), (0, extra), (0, 0), (0, 0)))
-    ones = jnp.ones((width * n,), x.dtype)
+    padded, g, ones = padded.astype(jnp.float32), g.astype(jnp.float32), jnp.ones(width * n, jnp.float32)
 
     def of_rows(start: jax.Array | int) -> jax.Array:
         xs = jax.lax.dynamic_slice_in_dim(padded, start, block + k - 1, 1)
@@ -57,7 +58,7 @@ def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
         for j in range(k):
             products = [xs[:, h : h + k, j : j + width] * gs[:, h : h + 1] for h in range(block)]
             total = functools.reduce(jnp.add, products)
-            columns.append(jnp.dot(total.reshape(channels * k, width * n), ones, preferred_element_type=jnp.float32))
+            columns.append(total.reshape(channels * k, width * n) @ ones)
         return jnp.stack(columns, axis=1).reshape(channels, k, k)
 
     if blocks == 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from jaxevo.classifier import Classifier, Source, wilson_interval
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import stratified_subset
-from jaxevo.evaluation import Engine, Evaluator, Problem, Seed, make_engine
+from jaxevo.evaluation import Engine, Evaluation, Evaluator, Problem, Seed, make_engine
 from jaxevo.evolution import Individual, RegularizedEvolution, Strategy
 from jaxevo.genome import Genome, dumps
 from jaxevo.training import TrainState
@@ -57,6 +57,7 @@ class Task:
     workdir: Workdir
     data: SearchData
     load_test: Callable[[], Images]
+    data_seconds: float = 0.0  # that loading the data took
 
 
 class Search:
@@ -77,11 +78,20 @@ class Search:
         for record in self.history.of_kind("individual"):
             self._remember(record)
         self.failures_in_a_row = 0
+        self.begin = time.perf_counter()
+        # Seconds of this session by what they went into.
+        self.spent: dict[str, float] = dict.fromkeys(
+            ("data", "compile", "train", "evaluate", "checkpoint", "other"), 0.0
+        )
+        self.spent["data"] = task.data_seconds
+        self.waiting: list[Individual] = []  # candidates that the strategy has asked for
+        self.ahead: dict[int, Evaluation] = {}  # of those that were trained with an earlier one
 
     def run(self) -> dict[str, Any]:
         """Carries the run to its end and returns the content of `result.json`."""
         strategy = self._resume()
         while candidates := strategy.ask():
+            self.waiting = candidates
             for candidate in candidates:
                 self._evaluate(candidate, strategy)
         winner = self._choose()
@@ -132,7 +142,7 @@ class Search:
         if known is None:
             if strategy.generation > generation:
                 checkpoints = checkpoint.Checkpoints(self.task.workdir.checkpoints)
-                checkpoints.save(strategy.generation, strategy.state_dict())
+                self._save(checkpoints, strategy.generation, strategy.state_dict())
             self.reporter.candidate(record, strategy)
             self._stop_if_all_fail(record)
 
@@ -143,8 +153,9 @@ class Search:
         if known is not None:
             outcome = {"fitness": self.recorded[known]["fitness"], "reused": known, "failure": None, "seconds": {}}
         else:
-            seed: Seed = (self.config.seed, _SEARCH, candidate.id)
-            evaluation = self.evaluator.evaluate(candidate.genome, seed, self.subset)
+            if candidate.id not in self.ahead:
+                self._train_with_others(candidate)
+            evaluation = self.ahead.pop(candidate.id)
             outcome = {
                 "fitness": evaluation.accuracy,
                 "reused": None,
@@ -158,6 +169,20 @@ class Search:
         self.recorded[candidate.id] = record
         self._remember(record)
         return record
+
+    def _train_with_others(self, candidate: Individual) -> None:
+        """Evaluates a candidate, and with it those after it that are to be trained in the same step."""
+        group: dict[str, Individual] = {}
+        for other in self.waiting[self.waiting.index(candidate) :]:
+            key = other.genome.canonical_key() if self.config.reuse_fitness else str(other.id)
+            if len(group) < self.config.candidates_per_step and key not in self.memo and other.id not in self.recorded:
+                group.setdefault(key, other)
+        seeds: list[Seed] = [(self.config.seed, _SEARCH, other.id) for other in group.values()]
+        genomes = [other.genome for other in group.values()]
+        evaluations = self.evaluator.evaluate_several(genomes, seeds, self.subset)
+        for evaluation in evaluations:
+            self._spend(evaluation.seconds)
+        self.ahead = dict(zip((other.id for other in group.values()), evaluations, strict=True))
 
     def _remember(self, record: dict[str, Any]) -> None:
         """Failures are not remembered: an isomorphic genome may succeed."""
@@ -198,6 +223,7 @@ class Search:
         """Accuracy of one more training; a failed one counts as 0, so that it cannot win."""
         genome = Genome.from_dict(record["genome"])
         evaluation = self.evaluator.evaluate(genome, (self.config.seed, _RETRAIN, record["id"], k), self.subset)
+        self._spend(evaluation.seconds)
         fitness = 0.0 if evaluation.accuracy is None else evaluation.accuracy
         outcome = {"fitness": fitness, "failure": evaluation.failure, "seconds": evaluation.seconds}
         self.history.append("retraining", id=record["id"], seed=k, **outcome)
@@ -216,15 +242,27 @@ class Search:
                 self.reporter.message(f"{problem}; going on from an older one")
             before = data["seconds"]
             prepared.state = checkpoint.unflatten(prepared.state, arrays)
-        begin = time.perf_counter()
+        begin, writing = time.perf_counter(), self.spent["checkpoint"]
 
         def on_epoch(epoch: int, state: TrainState, loss: float) -> None:
             data = {"id": winner.id, "seconds": before + time.perf_counter() - begin, "loss": loss}
-            checkpoints.save(epoch, data, checkpoint.flatten(state))
+            self._save(checkpoints, epoch, data, checkpoint.flatten(state))
             self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
 
         state = self.evaluator.train(prepared, config, seed, self.all_images, first_epoch=first, on_epoch=on_epoch)
-        return state, before + time.perf_counter() - begin
+        seconds, compiling = time.perf_counter() - begin, prepared.trainer.charge_compile_seconds()
+        writing = self.spent["checkpoint"] - writing
+        self._spend({"compile": compiling, "train": seconds - compiling - writing})
+        return state, before + seconds
+
+    def _spend(self, seconds: Mapping[str, float]) -> None:
+        for part, value in seconds.items():
+            self.spent[part] += value
+
+    def _save(self, checkpoints: checkpoint.Checkpoints, *content: Any) -> None:
+        begin = time.perf_counter()
+        checkpoints.save(*content)
+        self._spend({"checkpoint": time.perf_counter() - begin})
 
     def _conclude(self, winner: Individual, state: TrainState, seconds: float) -> dict[str, Any]:
         """Saves the network, reads it back, and measures on the test images what was read."""
@@ -233,9 +271,12 @@ class Search:
         source = Source(data.name, data.class_names, self.config.data.resize)
         Classifier.of(winner.genome, self.problem, source, network).save(workdir.best_weights)
         classifier = Classifier.load(workdir.best_weights)
+        begin = time.perf_counter()
         validation = classifier.accuracy(data.validation)
         test = self.task.load_test()
         accuracy = classifier.accuracy(test)
+        compiling = classifier.trainer.charge_compile_seconds()
+        self._spend({"compile": compiling, "evaluate": time.perf_counter() - begin - compiling})
         result = self._result(winner, seconds) | {
             "dataset": data.name,
             "validation_accuracy": validation,
@@ -243,6 +284,9 @@ class Search:
             "test_interval": list(wilson_interval(accuracy, len(test))),
             "test_images": len(test),
         }
+        wall = time.perf_counter() - self.begin + self.task.data_seconds
+        self._spend({"other": wall - sum(self.spent.values())})
+        result["session_seconds"] = {part: round(value, 1) for part, value in self.spent.items()}
         summary = {key: result[key] for key in ("dataset", "parameters", "test_accuracy", "search_fitness")}
         write_text(workdir.best_genome, dumps(winner.genome, summary | {"seed": self.config.seed, "id": winner.id}))
         write_json(workdir.result, result)

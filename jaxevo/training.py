@@ -74,8 +74,14 @@ class Trainer:
     def __init__(self, graphdef: nnx.GraphDef, batch_size: int):
         self.graphdef, self.batch_size = graphdef, batch_size
         self.compile_seconds = 0.0
-        self._epoch = _Program(functools.partial(_run_epoch, graphdef, batch_size), donate_argnums=(0,), owner=self)
-        self._predict = _Program(functools.partial(_predict, graphdef, batch_size), donate_argnums=(), owner=self)
+        self._charged_seconds = 0.0
+        self._epoch = Program(functools.partial(run_epoch, graphdef, batch_size), donate_argnums=(0,), owner=self)
+        self._predict = Program(functools.partial(predict_chunk, graphdef, batch_size), donate_argnums=(), owner=self)
+
+    def charge_compile_seconds(self) -> float:
+        """Seconds of compiling that no earlier call has returned, so that each is put down to one candidate."""
+        new, self._charged_seconds = self.compile_seconds - self._charged_seconds, self.compile_seconds
+        return new
 
     def start(self, params: nnx.State, stats: nnx.State) -> TrainState:
         """The state before the first step. Copies: the device gives up this state's buffers at every epoch."""
@@ -105,26 +111,18 @@ class Trainer:
             seed: What this training's order of images and dropout derive from.
             first_epoch: Where to go on after an interruption.
         """
-        steps = max(1, len(subset) // self.batch_size)
-        settings = (config.learning_rate, config.rate_decay, steps * config.epochs)
-        rate, decay, total = (jnp.float32(setting) for setting in settings)
-        schedule = Schedule(rate, decay, total)
+        steps, schedule = plan(config, self.batch_size, len(subset))
         for epoch in range(first_epoch, config.epochs):
-            rng = np.random.default_rng([*seed, epoch])
-            order = _order(rng, subset, self.batch_size, len(labels))
-            key = jax.random.key(rng.integers(1 << 31))
-            state, loss = self._epoch(state, inputs, images, labels, order, jnp.int32(steps), key, schedule)
+            order, key = draw_epoch(seed, epoch, subset, self.batch_size, len(labels))
+            state, loss = self._epoch(state, inputs, images, labels, order, steps, key, schedule)
             yield state, float(loss)
 
     def predict(self, weights: tuple[nnx.State, nnx.State], inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
         """The most likely class `[M]` of each of any number of uint8 images `[M, H, W, C]`."""
-        chunk = self.batch_size * _CHUNK_BATCHES
-        predictions = []
-        for start in range(0, len(images), chunk):
-            part = images[start : start + chunk]
-            padded = np.zeros((chunk, *images.shape[1:]), np.uint8)
-            padded[: len(part)] = part
-            predictions.append(np.asarray(self._predict(*weights, inputs, padded))[: len(part)])
+        predictions = [
+            np.asarray(self._predict(*weights, inputs, part))[:number]
+            for part, number in chunks(images, self.batch_size)
+        ]
         return np.concatenate(predictions)
 
     def accuracy(
@@ -134,10 +132,10 @@ class Trainer:
         return float(np.mean(self.predict(weights, inputs, images) == labels))
 
 
-class _Program:
+class Program:
     """A jitted function compiled at its first call, so that the seconds of compiling are known apart."""
 
-    def __init__(self, function: Callable[..., Any], donate_argnums: tuple[int, ...], owner: Trainer):
+    def __init__(self, function: Callable[..., Any], donate_argnums: tuple[int, ...], owner: Any):
         self._jitted = jax.jit(function, donate_argnums=donate_argnums)
         self._compiled: Callable[..., Any] | None = None
         self._owner = owner
@@ -150,6 +148,33 @@ class _Program:
         return self._compiled(*args)
 
 
+def plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple[jax.Array, Schedule]:
+    """Steps of an epoch, and the learning rate of the whole training."""
+    steps = max(1, num_images // batch_size)
+    settings = (config.learning_rate, config.rate_decay, steps * config.epochs)
+    rate, decay, total = (jnp.float32(setting) for setting in settings)
+    return jnp.int32(steps), Schedule(rate, decay, total)
+
+
+def draw_epoch(
+    seed: tuple[int, ...], epoch: int, subset: np.ndarray, batch_size: int, length: int
+) -> tuple[np.ndarray, jax.Array]:
+    """The order of images, and the key of dropout, that an epoch of a training derives from its seed."""
+    rng = np.random.default_rng([*seed, epoch])
+    order = _order(rng, subset, batch_size, length)
+    return order, jax.random.key(rng.integers(1 << 31))
+
+
+def chunks(images: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, int]]:
+    """The images in parts of one size, the last filled up with black ones, and how many of a part are real."""
+    size = batch_size * _CHUNK_BATCHES
+    for start in range(0, len(images), size):
+        part = images[start : start + size]
+        padded = np.zeros((size, *images.shape[1:]), np.uint8)
+        padded[: len(part)] = part
+        yield padded, len(part)
+
+
 def _order(rng: np.random.Generator, subset: np.ndarray, batch_size: int, length: int) -> np.ndarray:
     """Permuted subset, padded to int32 `[max(M, S)]`; a subset smaller than a batch is repeated to fill one."""
     order = rng.permutation(subset)
@@ -160,7 +185,7 @@ def _order(rng: np.random.Generator, subset: np.ndarray, batch_size: int, length
     return padded
 
 
-def _run_epoch(
+def run_epoch(
     graphdef: nnx.GraphDef,
     batch_size: int,
     state: TrainState,
@@ -195,7 +220,7 @@ def _run_epoch(
     return state, total / steps
 
 
-def _predict(
+def predict_chunk(
     graphdef: nnx.GraphDef,
     batch_size: int,
     params: nnx.State,

@@ -102,12 +102,20 @@ def _spatial(op: Op, x: jax.Array, kernel: jax.Array) -> jax.Array:
     return ops.spatial(op, x, kernel[:, window, window] if op.kernel_size else None)
 
 
-def _spatial_gradients(op: Op, x: jax.Array, kernel: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return jax.vjp(functools.partial(_spatial, op), x, kernel)[1](g)
+def _spatial_branch(op: Op, states: jax.Array, state: jax.Array, half: jax.Array, kernel: jax.Array) -> jax.Array:
+    """The state is sliced within the branch, where the slice is fused with what reads it."""
+    return _spatial(op, _half(states, half, state), _half(kernel, half))
 
 
-_SPATIAL = tuple(functools.partial(_spatial, op) for op in OPS)
-_SPATIAL_GRADIENTS = tuple(functools.partial(_spatial_gradients, op) for op in OPS)
+def _gradient_branch(
+    op: Op, states: jax.Array, state: jax.Array, half: jax.Array, kernel: jax.Array, g: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    pullback = jax.vjp(functools.partial(_spatial, op), _half(states, half, state), _half(kernel, half))[1]
+    return pullback(_half(g, half))
+
+
+_SPATIAL = tuple(functools.partial(_spatial_branch, op) for op in OPS)
+_SPATIAL_GRADIENTS = tuple(functools.partial(_gradient_branch, op) for op in OPS)
 _NEEDS_PROJECTION = np.array([[operand_is_projected(state, op) for op in OPS] for state in (0, NUM_INPUTS)])
 
 
@@ -124,7 +132,7 @@ def _apply_spatial(states: jax.Array, state: jax.Array, op: jax.Array, kernel: j
     """An operand before its 1x1 convolution, `[2D, H, W, N]`; of the input only the first half, then zeros."""
 
     def body(half: jax.Array, z: jax.Array) -> jax.Array:
-        part = jax.lax.switch(op, _SPATIAL, _half(states, half, state), _half(kernel, half))
+        part = jax.lax.switch(op, _SPATIAL, states, state, half, kernel)
         return jax.lax.dynamic_update_slice_in_dim(z, part, half * part.shape[0], 0)
 
     return jax.lax.fori_loop(0, _num_halves(state), body, jnp.zeros(states.shape[1:], states.dtype))
@@ -139,7 +147,7 @@ def _project(slot: Slots, z: jax.Array) -> tuple[jax.Array, Moments]:
 def _outlet(kind: str, weight: jax.Array, state: jax.Array) -> jax.Array:
     """What the next cell (`weight` `[E, 2D]`) gets of a state `[2D, H, W, N]`; the classifier, its mean `[2D, N]`."""
     if kind == "classifier":
-        return state.mean((1, 2))
+        return state.astype(jnp.float32).mean((1, 2))
     return ops.pointwise(ops.halve(state) if kind == "reduction" else state, weight)
 
 
@@ -155,7 +163,7 @@ def _forward(
     states = jnp.zeros((num_slots + 1, 2 * channels, *x.shape[1:]), x.dtype)
     states = jax.lax.dynamic_update_slice(states, x[None], (0, 0, 0, 0, 0))
     out = jax.eval_shape(functools.partial(_outlet, kind), readers[0], states[0])
-    out = jnp.zeros((num_slots, *out.shape) if kind == "classifier" else out.shape, x.dtype)
+    out = jnp.zeros((num_slots, *out.shape) if kind == "classifier" else out.shape, out.dtype)
     moments = running_moments or Moments(jnp.zeros_like(slots.bias), jnp.ones_like(slots.bias))
 
     def operand(states, b, o, old):
@@ -212,8 +220,8 @@ def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Sl
 
     def body(half, carry):
         gradients, kernel_gradient = carry
-        x, kernel = _half(states, half, state), _half(slot.depthwise, half)
-        x_gradient, part = jax.lax.switch(op, _SPATIAL_GRADIENTS, x, kernel, _half(z_gradient, half))
+        place = states, state, half, slot.depthwise, z_gradient
+        x_gradient, part = jax.lax.switch(op, _SPATIAL_GRADIENTS, *place)
         total = _half(gradients, half, state) + x_gradient
         start = (state, half * total.shape[0], 0, 0, 0)
         kernel_gradient = jax.lax.dynamic_update_slice_in_dim(kernel_gradient, part, half * part.shape[0], 0)
@@ -270,10 +278,11 @@ class UniversalCell(nnx.Module):
         self.readers = constant(nnx.Param, 0, num_slots, reader_channels, 2 * channels)
 
     def __call__(self, x: jax.Array, cell: EncodedCell, train: bool) -> jax.Array:
-        slots = Slots(self.depthwise[...], self.pointwise[...], self.scale[...], self.bias[...])
+        kernels, weights = self.depthwise[...].astype(x.dtype), self.pointwise[...].astype(x.dtype)
+        slots, readers = Slots(kernels, weights, self.scale[...], self.bias[...]), self.readers[...].astype(x.dtype)
         if not train:
-            return _forward(self.kind, slots, self.readers[...], Moments(self.mean[...], self.var[...]), x, cell)[0]
-        out, moments = _cell(self.kind, slots, self.readers[...], x, cell)  # type: ignore[misc]
+            return _forward(self.kind, slots, readers, Moments(self.mean[...], self.var[...]), x, cell)[0]
+        out, moments = _cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
         self.mean.set_value(running(self.mean[...], moments.mean))
         self.var.set_value(running(self.var[...], moments.var))
         return out
@@ -287,7 +296,7 @@ class UniversalNetwork(nnx.Module):
             raise ValueError(f"the universal engine has no {config.conv_kind} convolutions; use engine=compiled")
         config.check_image(*image_shape[:2])
         stack = config.stack()
-        self.dropout_rate = config.dropout_rate
+        self.dropout_rate, self.precision = config.dropout_rate, config.precision
         self.kinds = tuple(kind for kind, _ in stack)
         self.entry = constant(nnx.Param, 0, stack[0][1], image_shape[2])
         self.norms = nnx.List(BatchNorm(channels) for _, channels in stack)
@@ -302,7 +311,8 @@ class UniversalNetwork(nnx.Module):
         self, images: jax.Array, genome: EncodedGenome, *, train: bool, dropout_key: jax.Array | None = None
     ) -> jax.Array:
         """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`; `dropout_key` only in training."""
-        x = ops.pointwise(image_batch(images), self.entry[...])
+        x = image_batch(images, self.precision)
+        x = ops.pointwise(x, self.entry[...].astype(x.dtype))
         for kind, norm, cell in zip(self.kinds, self.norms, self.cells, strict=True):
             x = cell(norm(x, train), getattr(genome, kind), train)
         if train and self.dropout_rate:

@@ -7,11 +7,13 @@ python launch/search.py --dataset=mnist --preset=paper      # as in the paper
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pathlib
 import re
 import shlex
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import common
@@ -36,6 +38,7 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)")
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
+flags.DEFINE_string("profile", None, "folder for a trace of JAX's profiler, of what this session does")
 common.define_config_flags(SETTINGS, "paper")
 common.define_machine_flags()
 
@@ -91,12 +94,19 @@ def print_result(result: dict, workdir: Workdir, console: Console) -> None:
         f"{result['parameters']:,} parameters, {result['multiply_adds']:,} multiply-adds an image",
         f"{result['candidates']} candidates, {result['memo_hits']} of them isomorphic to an earlier one, "
         f"{result['failures']} failed; {result['trainings']} trainings",
+        _where_time_went(result["session_seconds"]),
         f"genome {workdir.best_genome}, weights {workdir.best_weights}; to use them:",
         f"  python launch/eval.py --weights={workdir.best_weights} --dataset={shlex.quote(result['dataset'])}"
         + (f" --data_dir={shlex.quote(FLAGS.data_dir)}" if FLAGS.data_dir else ""),
         f"  python launch/inspect_checkpoint.py --workdir={workdir.path}",
     ]
     console.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
+def _where_time_went(seconds: dict[str, float]) -> str:
+    total = sum(seconds.values())
+    parts = ", ".join(f"{part} {value / total:.0%}" for part, value in seconds.items())
+    return f"{format_duration(total)} in the session that ended it: {parts}"
 
 
 def main() -> None:
@@ -106,7 +116,9 @@ def main() -> None:
     config, preset = resolve_config(console)
     seed, data = config.seed, config.data
     load = functools.partial(load_search_data, data.dataset, FLAGS.data_dir, resize=data.resize, seed=seed)
+    begin = time.perf_counter()
     images = load(validation_fraction=data.validation_fraction, image_size=data.image_size)
+    data_seconds = time.perf_counter() - begin
     load_test = functools.partial(
         load_test_data, data.dataset, FLAGS.data_dir, image_shape=images.image_shape, resize=data.resize
     )
@@ -127,11 +139,16 @@ def main() -> None:
         print_result(read_json(workdir.result), workdir, console)
         return
     reporter = RunReporter(config.evolution, console)
-    search = Search(Task(config, workdir, images, load_test), reporter)
+    search = Search(Task(config, workdir, images, load_test, data_seconds), reporter)
     if not search.recorded:
         print_estimate(config, search.evaluator, console)
+    profile = contextlib.nullcontext()
+    if FLAGS.profile:
+        import jax
+
+        profile = jax.profiler.trace(FLAGS.profile)
     try:
-        with reporter.live():
+        with reporter.live(), profile:
             result = search.run()
     except (SearchFailedError, DivergedError) as error:
         raise InputError(str(error)) from error

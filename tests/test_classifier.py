@@ -89,6 +89,7 @@ def test_document_says_what_the_network_is(saved: pathlib.Path):
             "num_normal_cells": 1,
             "normal_repeats": 1,
             "dropout_rate": 0.2,
+            "precision": "float32",
             "conv_kind": "separable",
         },
         "image_shape": [8, 8, 1],

@@ -50,6 +50,7 @@ DEFAULTS = {
     # ---
     "rate_decay": 0.01,
     "final_rate_decay": 0.01,
+    "precision": "float32",
     "conv_kind": "separable",
     "dataset": "digits",
     "image_size": 0,

@@ -131,3 +131,15 @@ def test_an_image_too_small_for_the_reductions_is_refused():
     (genome,) = random_genomes(1)
     with pytest.raises(InputError, match="at least 4x4 pixels, these have 3x8"):
         Network(genome, NetworkConfig(), (3, 8, 1), 10, 0)
+
+
+def test_bfloat16_changes_little_and_leaves_parameters_alone():
+    (genome,) = random_genomes(1, 2, 3, seed=9)
+    images = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 1), np.uint8)
+    logits = []
+    for precision in ("float32", "bfloat16"):
+        network = Network(genome, NetworkConfig(channels=4, num_normal_cells=2, precision=precision), (8, 8, 1), 10, 0)
+        logits.append(np.asarray(network(images, train=True, dropout_key=jax.random.key(0))))
+        assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(nnx.state(network)))
+    assert logits[1].dtype == np.float32
+    assert 0 < np.abs(logits[0] - logits[1]).max() < 0.1 * np.abs(logits[0]).max()

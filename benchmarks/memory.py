@@ -1,0 +1,71 @@
+"""Resident memory, memory maps and seconds a candidate over many candidates.
+
+    python benchmarks/memory.py --candidates=200 --engine=universal
+
+Trains random genomes on the embedded digits, one epoch each, and prints a row now and then. At about 65,000 memory maps a
+process dies, so what grows ends a long search.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import time
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from jaxevo import config as configs
+from jaxevo.config import SearchConfig
+from jaxevo.datasets import load_search_data
+from jaxevo.evaluation import Evaluator, Problem, device_name
+from jaxevo.genome import Genome
+from jaxevo.variation import random_cell
+from jaxevo.workdir import versions
+
+
+def measure() -> tuple[float, int]:
+    """Resident MiB and the number of memory maps."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    resident = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(resident) / 1024, len(pathlib.Path("/proc/self/maps").read_text().splitlines())
+
+
+def run(candidates: int, engine: str) -> list[dict]:
+    """Memory after each candidate."""
+    settings = {"channels": 8, "epochs": 1, "learning_rate": 0.01, "engine": engine}
+    config: SearchConfig = configs.replace(SearchConfig(), settings)
+    data = load_search_data("digits")
+    evaluator = Evaluator(config, Problem(config.network, data.image_shape, 10), data.train, data.validation)
+    rng, rows = np.random.default_rng(0), []
+    for number in range(candidates):
+        genome = Genome(*(random_cell(rng, int(rng.integers(2, 7))) for _ in range(2)))
+        begin = time.perf_counter()
+        evaluator.evaluate(genome, (number,), np.arange(len(data.train)))
+        resident, maps = measure()
+        rows.append({"candidate": number, "seconds": time.perf_counter() - begin, "resident": resident, "maps": maps})
+    return rows
+
+
+def main() -> None:
+    """Prints a table and writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--candidates", type=int, default=200)
+    parser.add_argument("--engine", choices=["universal", "compiled"], default="universal")
+    parser.add_argument("--output", type=pathlib.Path, help="JSON file")
+    args = parser.parse_args()
+    rows = run(args.candidates, args.engine)
+    table = Table("candidates", "resident MiB", "maps", "mean seconds of the last ten")
+    for row in (rows[n] for n in range(9, len(rows), max(1, len(rows) // 10))):
+        last = [other["seconds"] for other in rows[row["candidate"] - 9 : row["candidate"] + 1]]
+        table.add_row(f"{row['candidate'] + 1}", f"{row['resident']:.0f}", f"{row['maps']}", f"{np.mean(last):.2f}")
+    Console().print(args.engine, table)
+    if args.output:
+        about = {"device": device_name(), "versions": versions(), "engine": args.engine}
+        args.output.write_text(json.dumps(about | {"rows": rows}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
