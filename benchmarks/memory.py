@@ -2,8 +2,8 @@
 
     python benchmarks/memory.py --candidates=200 --engine=universal
 
-Trains random genomes on the embedded digits, one epoch each, and prints a row now and then. At about 65,000 memory maps a
-process dies, so what grows ends a long search.
+Trains random genomes on the embedded digits, one epoch each, and prints a row now and then. At about 65,000 memory maps
+a process dies, so what grows ends a long search.
 """
 
 from __future__ import annotations
