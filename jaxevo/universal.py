@@ -102,20 +102,12 @@ def _spatial(op: Op, x: jax.Array, kernel: jax.Array) -> jax.Array:
     return ops.spatial(op, x, kernel[:, window, window] if op.kernel_size else None)
 
 
-def _spatial_branch(op: Op, states: jax.Array, state: jax.Array, half: jax.Array, kernel: jax.Array) -> jax.Array:
-    """The state is sliced within the branch, where the slice is fused with what reads it."""
-    return _spatial(op, _half(states, half, state), _half(kernel, half))
+def _spatial_gradients(op: Op, x: jax.Array, kernel: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jax.vjp(functools.partial(_spatial, op), x, kernel)[1](g)
 
 
-def _gradient_branch(
-    op: Op, states: jax.Array, state: jax.Array, half: jax.Array, kernel: jax.Array, g: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    pullback = jax.vjp(functools.partial(_spatial, op), _half(states, half, state), _half(kernel, half))[1]
-    return pullback(_half(g, half))
-
-
-_SPATIAL = tuple(functools.partial(_spatial_branch, op) for op in OPS)
-_SPATIAL_GRADIENTS = tuple(functools.partial(_gradient_branch, op) for op in OPS)
+_SPATIAL = tuple(functools.partial(_spatial, op) for op in OPS)
+_SPATIAL_GRADIENTS = tuple(functools.partial(_spatial_gradients, op) for op in OPS)
 _NEEDS_PROJECTION = np.array([[operand_is_projected(state, op) for op in OPS] for state in (0, NUM_INPUTS)])
 
 
@@ -132,7 +124,7 @@ def _apply_spatial(states: jax.Array, state: jax.Array, op: jax.Array, kernel: j
     """An operand before its 1x1 convolution, `[2D, H, W, N]`; of the input only the first half, then zeros."""
 
     def body(half: jax.Array, z: jax.Array) -> jax.Array:
-        part = jax.lax.switch(op, _SPATIAL, states, state, half, kernel)
+        part = jax.lax.switch(op, _SPATIAL, _half(states, half, state), _half(kernel, half))
         return jax.lax.dynamic_update_slice_in_dim(z, part, half * part.shape[0], 0)
 
     return jax.lax.fori_loop(0, _num_halves(state), body, jnp.zeros(states.shape[1:], states.dtype))
@@ -220,8 +212,8 @@ def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Sl
 
     def body(half, carry):
         gradients, kernel_gradient = carry
-        place = states, state, half, slot.depthwise, z_gradient
-        x_gradient, part = jax.lax.switch(op, _SPATIAL_GRADIENTS, *place)
+        x, kernel = _half(states, half, state), _half(slot.depthwise, half)
+        x_gradient, part = jax.lax.switch(op, _SPATIAL_GRADIENTS, x, kernel, _half(z_gradient, half))
         total = _half(gradients, half, state) + x_gradient
         start = (state, half * total.shape[0], 0, 0, 0)
         kernel_gradient = jax.lax.dynamic_update_slice_in_dim(kernel_gradient, part, half * part.shape[0], 0)
