@@ -17,10 +17,11 @@ from jaxevo.errors import InputError
 FLAGS = flags.FLAGS
 
 
-def define_config_flags(fields: Mapping[str, dataclasses.Field], which_default: str) -> None:
+def define_config_flags(fields: Mapping[str, dataclasses.Field], defaults: Mapping[str, Any], label: str) -> None:
     """A flag for each field; one that is not given is None and leaves the configuration as it is."""
     for name, field in fields.items():
-        kind, text = type(field.default), f"{field.metadata['help']} ({which_default}: {field.default})"
+        of = "final training: " if name.startswith("final_") else ""
+        kind, text = type(field.default), f"{of}{field.metadata['help']} ({label}: {defaults[name]})"
         if field.metadata["choices"]:
             flags.DEFINE_enum(name, None, list(field.metadata["choices"]), text)
         elif kind is bool:

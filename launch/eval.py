@@ -47,12 +47,8 @@ flags.DEFINE_integer("seeds", 1, "trainings with different seeds", lower_bound=1
 flags.DEFINE_integer("seed", 0, "first of the seeds", lower_bound=0)
 flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
-common.define_config_flags(NETWORK, "default")
-common.define_config_flags(
-    {name: field for name, field in TRAINING.items() if name not in ("epochs", "learning_rate")}, "default"
-)
-flags.DEFINE_integer("epochs", FINAL.epochs, "passes over the training images")
-flags.DEFINE_float("learning_rate", FINAL.learning_rate, "Adam's rate at the start")
+common.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
+common.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
 flags.DEFINE_enum("resize", "stretch", list(METHODS), "how images of another size are resized")
 common.define_machine_flags()
 

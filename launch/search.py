@@ -39,7 +39,7 @@ flags.DEFINE_enum(
 flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)")
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
 flags.DEFINE_string("profile", None, "folder for a trace of JAX's profiler, of what this session does")
-common.define_config_flags(SETTINGS, "paper")
+common.define_config_flags(SETTINGS, configs.flatten(SearchConfig()), "preset paper")
 common.define_machine_flags()
 
 
