@@ -247,8 +247,8 @@ def _get(config: Any, path: tuple[str, ...]) -> Any:
 def preset(name: str, num_images: int) -> dict[str, Any]:
     """Settings by flag name that a preset changes, for a training split of `num_images`.
 
-    `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks, a few hundred steps
-    each with a higher learning rate; the final training sees each image less often the more there are.
+    `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks, about a hundred
+    steps each with a higher learning rate; the final training sees each image less often the more there are.
     """
     if name == "paper":
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from jaxevo.config import SearchConfig
 from jaxevo.evaluation import Evaluator
 from jaxevo.genome import Genome
+from jaxevo.training import chunks
 from jaxevo.variation import random_cell
 
 _STEPS = 6
@@ -22,7 +24,6 @@ class Estimate:
 
     candidates: int
     per_candidate: float
-    compile: float
     search: float
     retrain: float
     final: float
@@ -37,9 +38,8 @@ def estimate(config: SearchConfig, evaluator: Evaluator) -> Estimate:
     """Times a few steps of a small and of a large random candidate."""
     num_final = len(evaluator.labels)
     num_train = config.data.train_examples or num_final
-    steps, images, compiling = np.array([_time(config, evaluator, sample) for sample in range(_SAMPLES)]).mean(0)
+    steps, evaluation, compiling = np.array([_time(config, evaluator, sample) for sample in range(_SAMPLES)]).mean(0)
     epoch = max(1, num_train // config.training.batch_size) * steps
-    evaluation = len(evaluator.validation) * images
     each_compile = compiling if config.engine == "compiled" else 0.0
     candidate = config.training.epochs * epoch + evaluation + each_compile
     evolution = config.evolution
@@ -49,7 +49,6 @@ def estimate(config: SearchConfig, evaluator: Evaluator) -> Estimate:
     return Estimate(
         candidates=candidates,
         per_candidate=candidate,
-        compile=compiling,
         search=candidates * candidate + once,
         retrain=config.retrain_best * config.retrain_seeds * candidate,
         final=config.final_training.epochs * final_epoch,
@@ -57,7 +56,7 @@ def estimate(config: SearchConfig, evaluator: Evaluator) -> Estimate:
 
 
 def _time(config: SearchConfig, evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
-    """Seconds of a training step, of evaluating one image, and of compiling."""
+    """Seconds of a training step, of measuring the accuracy, and of compiling."""
     evolution = config.evolution
     num_nodes = (evolution.min_nodes, evolution.max_nodes)[sample]
     rng = np.random.default_rng([config.seed, sample])
@@ -70,8 +69,9 @@ def _time(config: SearchConfig, evaluator: Evaluator, sample: int) -> tuple[floa
     begin = time.perf_counter()
     state = evaluator.train(prepared, one, (0,), subset)
     per_step = (time.perf_counter() - begin) / max(1, len(subset) // trainer.batch_size)
-    images = evaluator.validation.images[:512]
-    trainer.predict(state.weights, prepared.inputs, images)  # compiles
+    chunk, _ = next(chunks(evaluator.validation.images, trainer.batch_size))
+    trainer.predict(state.weights, prepared.inputs, chunk)  # compiles
     begin = time.perf_counter()
-    trainer.predict(state.weights, prepared.inputs, images)
-    return per_step, (time.perf_counter() - begin) / 512, trainer.compile_seconds
+    trainer.predict(state.weights, prepared.inputs, chunk)
+    calls = math.ceil(len(evaluator.validation) / len(chunk))
+    return per_step, (time.perf_counter() - begin) * calls, trainer.compile_seconds

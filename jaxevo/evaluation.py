@@ -1,24 +1,27 @@
 """From a genome to its fitness: the engines that train it, and what happens when that fails.
 
-Here accuracy becomes fitness. An engine turns a genome into something a `Trainer` can train, and what was trained
+An engine turns a genome into something a `Trainer` can train, and what was trained
 into the genome's own `Network`. `Evaluator` adds the data, times each part, and turns whatever goes wrong with a
 candidate into a reason instead of the end of the search.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import logging
 import math
 import os
 import pathlib
 import platform
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import jax
 import numpy as np
+from flax import nnx
 
 from jaxevo import checkpoint, complexity, together
 from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
@@ -58,8 +61,6 @@ class Problem:
 
 def set_weights(module: Any, weights: tuple[Any, Any]) -> None:
     """Puts parameters and running averages into a module."""
-    from flax import nnx
-
     for state in weights:
         nnx.update(module, state)
 
@@ -86,7 +87,7 @@ class Engine(Protocol):
 
 
 class CompiledEngine:
-    """A program for each genome, dropped with it: programs that pile up end a long search (see README)."""
+    """A program for each genome, dropped with it: those that pile up fill the process's memory maps, and end it."""
 
     def __init__(self, problem: Problem, batch_size: int):
         self.problem, self.batch_size = problem, batch_size
@@ -169,6 +170,30 @@ def on_device(images: Images) -> tuple[jax.Array, jax.Array]:
     return jax.device_put((images.images, images.labels))
 
 
+# What a candidate's training may raise without ending the search; XLA's errors, memory running out among them, are
+# RuntimeErrors.
+_FAILURES = (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError)
+
+
+class _Clock:
+    """Seconds of a candidate by part; those of compiling are kept apart from the part in which they fell."""
+
+    def __init__(self, trainer: Trainer | together.Trainer | None = None):
+        self.seconds = {"compile": 0.0, "train": 0.0, "evaluate": 0.0}
+        self.trainer = trainer
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Adds up what happens within, also when it fails."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            compiling = 0.0 if self.trainer is None else self.trainer.charge_compile_seconds()
+            self.seconds["compile"] += compiling
+            self.seconds[name] += max(0.0, time.perf_counter() - begin - compiling)
+
+
 EpochCallback = Callable[[int, TrainState, float], None]
 
 
@@ -188,70 +213,61 @@ class Evaluator:
         self.images, self.labels = on_device(train)
         self.engine = make_engine(config.engine, problem, config.training.batch_size, config.evolution.max_nodes)
         self._together = None
-        if config.candidates_per_step > 1 and isinstance(self.engine, UniversalEngine):
+        if config.candidates_per_step > 1:
+            assert isinstance(self.engine, UniversalEngine)  # the configuration has been checked
             self._together = together.Trainer(self.engine.trainer, config.candidates_per_step)
 
     def evaluate_several(
         self, genomes: Sequence[Genome], seeds: Sequence[Seed], subset: np.ndarray
     ) -> list[Evaluation]:
         """`evaluate` for at most `candidates_per_step` genomes, in one training; should that fail, one by one."""
-        if self._together is not None and len(genomes) > 1:
+        if self._together is not None:
             try:
                 return self._evaluate_together(genomes, seeds, subset)
-            except (MemoryError, RuntimeError):
-                pass  # out of memory, most likely; alone each may fit, and what does not has its own reason
+            except _FAILURES as error:  # out of memory, most likely: alone each may fit
+                logging.getLogger(__name__).warning("trained one by one, as together: %s", error)
         return [self.evaluate(genome, seed, subset) for genome, seed in zip(genomes, seeds, strict=True)]
 
     def _evaluate_together(
         self, genomes: Sequence[Genome], seeds: Sequence[Seed], subset: np.ndarray
     ) -> list[Evaluation]:
         assert self._together is not None
-        begin, compiled_before = time.perf_counter(), self._together.compile_seconds
-        prepared = [self.engine.prepare(genome, seed) for genome, seed in zip(genomes, seeds, strict=True)]
-        starts = [(each.state, each.inputs) for each in prepared]
-        weights, losses = self._together.train(starts, self.images, self.labels, self.config.training, seeds, subset)
-        trained, train_compile = time.perf_counter(), self._together.compile_seconds
-        accuracies = self._together.accuracies(weights, self.validation)
-        compiling = self._together.compile_seconds - compiled_before
-        total = {
-            "compile": compiling,
-            "train": trained - begin - (train_compile - compiled_before),
-            "evaluate": time.perf_counter() - trained - (self._together.compile_seconds - train_compile),
-        }
-        each = {part: seconds / len(genomes) for part, seconds in total.items()}
-        reason = "the loss was {}; a lower learning rate may help"
+        clock = _Clock(self._together)
+        with clock.part("train"):
+            prepared = [self.engine.prepare(genome, seed) for genome, seed in zip(genomes, seeds, strict=True)]
+            starts = [(each.state, each.inputs) for each in prepared]
+            training = self.config.training
+            weights, losses = self._together.train(starts, self.images, self.labels, training, seeds, subset)
+        with clock.part("evaluate"):
+            accuracies = self._together.accuracies(weights, self.validation)
+        each = {part: seconds / len(genomes) for part, seconds in clock.seconds.items()}
         return [
             Evaluation(accuracy, None, None, each)
             if math.isfinite(loss)
-            else Evaluation(None, reason.format(loss), None, each)
-            for accuracy, loss in zip(accuracies, losses, strict=False)
+            else Evaluation(None, f"the loss was {loss}; a lower learning rate may help", None, each)
+            for accuracy, loss in zip(accuracies, losses, strict=True)
         ][: len(genomes)]
 
     def evaluate(self, genome: Genome, seed: Seed, subset: np.ndarray) -> Evaluation:
         """Fitness of a genome after the search's training on a subset of the images; never raises for a candidate."""
-        seconds = {"compile": 0.0, "train": 0.0, "evaluate": 0.0}
+        clock = _Clock()
         try:
-            accuracy = self._evaluate(genome, seed, subset, seconds)
+            accuracy = self._evaluate(genome, seed, subset, clock)
         except DivergedError as error:
-            return Evaluation(None, str(error), None, seconds)
-        except (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+            return Evaluation(None, str(error), None, clock.seconds)
+        except _FAILURES as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            return Evaluation(None, reason, traceback.format_exc(), seconds)
-        return Evaluation(accuracy, None, None, seconds)
+            return Evaluation(None, reason, traceback.format_exc(), clock.seconds)
+        return Evaluation(accuracy, None, None, clock.seconds)
 
-    def _evaluate(self, genome: Genome, seed: Seed, subset: np.ndarray, seconds: dict[str, float]) -> float:
-        prepared = self.engine.prepare(genome, seed)
-        trainer = prepared.trainer
-        compiled_before = trainer.compile_seconds
-        begin = time.perf_counter()
-        state = self.train(prepared, self.config.training, seed, subset)
-        train_compile, trained = trainer.compile_seconds - compiled_before, time.perf_counter()
-        accuracy = trainer.accuracy(state.weights, prepared.inputs, self.validation.images, self.validation.labels)
-        compiling = trainer.compile_seconds - compiled_before
-        seconds["compile"] = trainer.charge_compile_seconds()  # that of the estimate included
-        seconds["train"] = trained - begin - train_compile
-        seconds["evaluate"] = time.perf_counter() - trained - (compiling - train_compile)
-        return accuracy
+    def _evaluate(self, genome: Genome, seed: Seed, subset: np.ndarray, clock: _Clock) -> float:
+        with clock.part("train"):
+            prepared = self.engine.prepare(genome, seed)
+            clock.trainer = prepared.trainer
+            state = self.train(prepared, self.config.training, seed, subset)
+        with clock.part("evaluate"):
+            images, labels = self.validation.images, self.validation.labels
+            return prepared.trainer.accuracy(state.weights, prepared.inputs, images, labels)
 
     def train(
         self, prepared: Prepared, config: TrainingConfig, seed: Seed, subset: np.ndarray, **resume: Any

@@ -213,7 +213,7 @@ def _read_result(workdir: Workdir, candidates: Mapping[int, Candidate], done: bo
         return None
     fields = _Fields(str(workdir.result), {"result": read_json(workdir.result)}).inner("result")
     kinds: dict[str, type] = dict.fromkeys(("id", "parameters", "multiply_adds", "trainings", "test_images"), int)
-    kinds |= dict.fromkeys(("search_fitness", "validation_accuracy", "test_accuracy"), float)
+    kinds |= dict.fromkeys(("search_fitness", "retrained_fitness", "validation_accuracy", "test_accuracy"), float)
     result = {name: fields.take(name, kind) for name, kind in kinds.items()}
     interval = fields.items("test_interval", float)
     if not done or result["id"] not in candidates or len(interval) != 2:

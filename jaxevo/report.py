@@ -184,7 +184,7 @@ def export_best(run: Run, path: pathlib.Path) -> None:
     metadata = {"dataset": run.config.data.dataset, "seed": run.config.seed, "id": run.best.id}
     metadata |= {"parameters": run.candidates[run.best.id].parameters, "search_fitness": run.best.fitness}
     if run.result:
-        metadata |= {name: run.result[name] for name in ("search_fitness", "test_accuracy")}
+        metadata |= {name: run.result[name] for name in ("search_fitness", "retrained_fitness", "test_accuracy")}
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(dumps(run.best.genome, metadata))

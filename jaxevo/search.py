@@ -95,6 +95,7 @@ class Search:
             for candidate in candidates:
                 self._evaluate(candidate, strategy)
         winner = self._choose()
+        self._write_genome(winner, {})
         state, seconds = self._train_final(winner)
         return self._conclude(winner, state, seconds)
 
@@ -175,14 +176,15 @@ class Search:
         group: dict[str, Individual] = {}
         for other in self.waiting[self.waiting.index(candidate) :]:
             key = other.genome.canonical_key() if self.config.reuse_fitness else str(other.id)
-            if len(group) < self.config.candidates_per_step and key not in self.memo and other.id not in self.recorded:
+            known = key in self.memo or other.id in self.recorded or other.id in self.ahead
+            if len(group) < self.config.candidates_per_step and not known:
                 group.setdefault(key, other)
         seeds: list[Seed] = [(self.config.seed, _SEARCH, other.id) for other in group.values()]
         genomes = [other.genome for other in group.values()]
         evaluations = self.evaluator.evaluate_several(genomes, seeds, self.subset)
         for evaluation in evaluations:
             self._spend(evaluation.seconds)
-        self.ahead = dict(zip((other.id for other in group.values()), evaluations, strict=True))
+        self.ahead |= dict(zip((other.id for other in group.values()), evaluations, strict=True))
 
     def _remember(self, record: dict[str, Any]) -> None:
         """Failures are not remembered: an isomorphic genome may succeed."""
@@ -199,12 +201,13 @@ class Search:
 
     def _choose(self) -> Individual:
         """The best by fresh trainings: the fitness they were selected for is too good, being the luckiest of many."""
+        valid = [record for record in self.recorded.values() if record["fitness"] is not None]
+        ranked = sorted(valid, key=lambda record: (-record["fitness"], record["id"]))
         distinct = {
             Genome.from_dict(record["genome"]).canonical_key(): record
-            for record in sorted(self.recorded.values(), key=lambda r: (r["fitness"] or 0.0, -r["id"]))
-            if record["fitness"] is not None
+            for record in reversed(ranked)  # of isomorphic genomes the best stays
         }
-        best = list(distinct.values())[::-1][: max(1, self.config.retrain_best)]
+        best = sorted(distinct.values(), key=ranked.index)[: max(1, self.config.retrain_best)]
         scores = {record["id"]: record["fitness"] for record in best}
         done = {(r["id"], r["seed"]): r["fitness"] for r in self.history.of_kind("retraining")}
         repeats = range(self.config.retrain_seeds if self.config.retrain_best else 0)
@@ -242,6 +245,7 @@ class Search:
                 self.reporter.message(f"{problem}; going on from an older one")
             before = data["seconds"]
             prepared.state = checkpoint.unflatten(prepared.state, arrays)
+        prepared.trainer.charge_compile_seconds()  # what came before has been put down elsewhere
         begin, writing = time.perf_counter(), self.spent["checkpoint"]
 
         def on_epoch(epoch: int, state: TrainState, loss: float) -> None:
@@ -271,9 +275,9 @@ class Search:
         source = Source(data.name, data.class_names, self.config.data.resize)
         Classifier.of(winner.genome, self.problem, source, network).save(workdir.best_weights)
         classifier = Classifier.load(workdir.best_weights)
+        test = self.task.load_test()
         begin = time.perf_counter()
         validation = classifier.accuracy(data.validation)
-        test = self.task.load_test()
         accuracy = classifier.accuracy(test)
         compiling = classifier.trainer.charge_compile_seconds()
         self._spend({"compile": compiling, "evaluate": time.perf_counter() - begin - compiling})
@@ -287,10 +291,21 @@ class Search:
         wall = time.perf_counter() - self.begin + self.task.data_seconds
         self._spend({"other": wall - sum(self.spent.values())})
         result["session_seconds"] = {part: round(value, 1) for part, value in self.spent.items()}
-        summary = {key: result[key] for key in ("dataset", "parameters", "test_accuracy", "search_fitness")}
-        write_text(workdir.best_genome, dumps(winner.genome, summary | {"seed": self.config.seed, "id": winner.id}))
+        self._write_genome(winner, {"test_accuracy": result["test_accuracy"]})
         write_json(workdir.result, result)
         return result
+
+    def _write_genome(self, winner: Individual, more: dict[str, Any]) -> None:
+        """`best.json`, before the final training already: should that fail, the search was not in vain."""
+        metadata = {
+            "dataset": self.task.data.name,
+            "seed": self.config.seed,
+            "id": winner.id,
+            "parameters": self.problem.complexity(winner.genome).parameters,
+            "search_fitness": self.recorded[winner.id]["fitness"],
+            "retrained_fitness": winner.fitness,
+        }
+        write_text(self.task.workdir.best_genome, dumps(winner.genome, metadata | more))
 
     def _result(self, winner: Individual, final_seconds: float) -> dict[str, Any]:
         individuals = list(self.recorded.values())
@@ -302,7 +317,8 @@ class Search:
         size = self.problem.complexity(winner.genome)
         return {
             "id": winner.id,
-            "search_fitness": winner.fitness,
+            "search_fitness": self.recorded[winner.id]["fitness"],
+            "retrained_fitness": winner.fitness,
             "parameters": size.parameters,
             "multiply_adds": size.multiply_adds,
             "candidates": len(individuals),

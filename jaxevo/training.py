@@ -73,15 +73,22 @@ class Trainer:
 
     def __init__(self, graphdef: nnx.GraphDef, batch_size: int):
         self.graphdef, self.batch_size = graphdef, batch_size
-        self.compile_seconds = 0.0
-        self._charged_seconds = 0.0
-        self._epoch = Program(functools.partial(run_epoch, graphdef, batch_size), donate_argnums=(0,), owner=self)
-        self._predict = Program(functools.partial(predict_chunk, graphdef, batch_size), donate_argnums=(), owner=self)
+        self.compile_clock = CompileClock()
+        self._epoch = Program(
+            functools.partial(run_epoch, graphdef, batch_size), donate_argnums=(0,), clock=self.compile_clock
+        )
+        self._predict = Program(
+            functools.partial(predict_chunk, graphdef, batch_size), donate_argnums=(), clock=self.compile_clock
+        )
 
     def charge_compile_seconds(self) -> float:
         """Seconds of compiling that no earlier call has returned, so that each is put down to one candidate."""
-        new, self._charged_seconds = self.compile_seconds - self._charged_seconds, self.compile_seconds
-        return new
+        return self.compile_clock.charge()
+
+    @property
+    def compile_seconds(self) -> float:
+        """All seconds of compiling so far."""
+        return self.compile_clock.seconds
 
     def start(self, params: nnx.State, stats: nnx.State) -> TrainState:
         """The state before the first step. Copies: the device gives up this state's buffers at every epoch."""
@@ -132,19 +139,31 @@ class Trainer:
         return float(np.mean(self.predict(weights, inputs, images) == labels))
 
 
+class CompileClock:
+    """Adds up seconds of compiling."""
+
+    def __init__(self) -> None:
+        self.seconds = self._charged = 0.0
+
+    def charge(self) -> float:
+        """Those that no earlier call has returned."""
+        new, self._charged = self.seconds - self._charged, self.seconds
+        return new
+
+
 class Program:
     """A jitted function compiled at its first call, so that the seconds of compiling are known apart."""
 
-    def __init__(self, function: Callable[..., Any], donate_argnums: tuple[int, ...], owner: Any):
+    def __init__(self, function: Callable[..., Any], donate_argnums: tuple[int, ...], clock: CompileClock):
         self._jitted = jax.jit(function, donate_argnums=donate_argnums)
         self._compiled: Callable[..., Any] | None = None
-        self._owner = owner
+        self._clock = clock
 
     def __call__(self, *args: Any) -> Any:
         if self._compiled is None:
             begin = time.perf_counter()
             self._compiled = self._jitted.lower(*args).compile()
-            self._owner.compile_seconds += time.perf_counter() - begin
+            self._clock.seconds += time.perf_counter() - begin
         return self._compiled(*args)
 
 

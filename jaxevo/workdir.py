@@ -127,6 +127,8 @@ class Workdir:
             return document
         document = self.read_config()
         differences = _differences(document["config"], flatten(config))
+        if document.get("data") != extra.get("data"):
+            differences.append("the images are not those it began with")
         if differences:
             raise WorkdirError(
                 f"{self.path} holds a run of another configuration ({'; '.join(differences)}); "

@@ -155,7 +155,9 @@ def check_flags() -> None:
     """What can be refused before anything is computed."""
     if bool(FLAGS.genome) == bool(FLAGS.weights):
         raise InputError("give either --genome (to train it) or --weights (to score saved weights)")
-    for name in FLAGS.weights and ("save", *NETWORK, *TRAINING) or ():
+    for name in (
+        FLAGS.weights and ("save", "seeds", "seed", "train_examples", "image_size", "resize", *NETWORK, *TRAINING) or ()
+    ):
         if FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():

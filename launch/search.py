@@ -74,7 +74,11 @@ def print_estimate(config: SearchConfig, evaluator: Evaluator, console: Console)
     """One line before a search begins."""
     from jaxevo.estimate import estimate
 
-    known = estimate(config, evaluator)
+    try:
+        known = estimate(config, evaluator)
+    except (ArithmeticError, MemoryError, RuntimeError) as error:
+        console.print(f"no estimate: {error}", highlight=False, markup=False, soft_wrap=True)
+        return
     console.print(
         f"estimate: {format_duration(known.total)} at most: {known.candidates} candidates of about "
         f"{format_duration(known.per_candidate)} (isomorphic ones cost nothing), "
@@ -100,7 +104,7 @@ def print_result(result: dict, workdir: Workdir, console: Console) -> None:
         + (f" --data_dir={shlex.quote(FLAGS.data_dir)}" if FLAGS.data_dir else ""),
         f"  python launch/inspect_checkpoint.py --workdir={workdir.path}",
     ]
-    console.print("\n".join(lines), highlight=False, soft_wrap=True)
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
 
 def _where_time_went(seconds: dict[str, float]) -> str:
@@ -132,8 +136,8 @@ def main() -> None:
         return
     workdir = make_workdir(config, preset)
     _lock = workdir.lock()  # held until the process ends
-    workdir.open(config, {"preset": preset, "device": device_name()})
-    console.print(f"workdir {workdir.path}", highlight=False)
+    workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
+    console.print(f"workdir {workdir.path}", highlight=False, markup=False, soft_wrap=True)
     if workdir.result.exists():
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
         print_result(read_json(workdir.result), workdir, console)
@@ -150,8 +154,13 @@ def main() -> None:
     try:
         with reporter.live(), profile:
             result = search.run()
-    except (SearchFailedError, DivergedError) as error:
+    except SearchFailedError as error:
         raise InputError(str(error)) from error
+    except DivergedError as error:
+        raise InputError(
+            f"the final training of {workdir.best_genome} failed ({error}): train that genome by launch/eval.py "
+            "--genome=..., or search in another --workdir"
+        ) from error
     print_result(result, workdir, console)
 
 

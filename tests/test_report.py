@@ -36,7 +36,13 @@ TABLE = (
 )
 RESULT = {
     **{"id": 2, "parameters": 10, "multiply_adds": 20, "trainings": 9, "test_images": 100, "seconds": {"final": 9.5}},
-    **{"search_fitness": 0.64, "validation_accuracy": 0.6, "test_accuracy": 0.55, "test_interval": [0.5, 0.6]},
+    **{
+        "search_fitness": 0.64,
+        "retrained_fitness": 0.62,
+        "validation_accuracy": 0.6,
+        "test_accuracy": 0.55,
+        "test_interval": [0.5, 0.6],
+    },
 }
 
 
@@ -316,7 +322,7 @@ def test_the_exported_genome_file(tmp_path):
     assert genomes.load(tmp_path / "best_so_far.json") == (GENOME, metadata)
     workdir.result.write_text(json.dumps(RESULT))
     report.export_best(load(workdir), tmp_path / "winner.json")
-    winner = metadata | {"id": 2, "search_fitness": 0.64, "test_accuracy": 0.55}
+    winner = metadata | {"id": 2, "search_fitness": 0.64, "retrained_fitness": 0.62, "test_accuracy": 0.55}
     assert genomes.load(tmp_path / "winner.json") == (GENOME, winner)
     with pytest.raises(InputError, match="winner.json exists already"):
         report.export_best(load(workdir), tmp_path / "winner.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Sequence
 
@@ -65,6 +66,14 @@ class SearchData:
     def num_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
+
+    def digest(self) -> str:
+        """Equal for the same images, labels and division."""
+        hashed = hashlib.sha256(repr(self.class_names).encode())
+        for part in (self.train, self.validation):
+            for array in (part.images, part.labels):
+                hashed.update(f"{array.shape}".encode() + np.ascontiguousarray(array).data)
+        return hashed.hexdigest()
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
