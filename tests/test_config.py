@@ -54,10 +54,12 @@ DEFAULTS = {
     "conv_kind": "separable",
     "dataset": "digits",
     "image_size": 0,
+    "resize": "stretch",
     "seed": 0,
     "reuse_fitness": True,
     "retrain_best": 3,
     "retrain_seeds": 2,
+    "candidates_per_step": 1,
     "max_consecutive_failures": 20,
     "engine": "auto",
 }
@@ -90,6 +92,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (NetworkConfig, "dropout_rate", 1.0, "it lies in [0, 1)"),
     (NetworkConfig, "dropout_rate", -0.1, "it lies in [0, 1)"),
     (NetworkConfig, "conv_kind", "dense", "choose one of separable, full"),
+    (NetworkConfig, "precision", "float16", "choose one of float32, bfloat16"),
     (TrainingConfig, "epochs", 0, "the smallest value is 1"),
     (TrainingConfig, "batch_size", 0, "the smallest value is 1"),
     (TrainingConfig, "learning_rate", 0.0, "it is positive"),
@@ -100,6 +103,9 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (DataConfig, "image_size", -1, "the smallest value is 0"),
     (DataConfig, "validation_fraction", 0.0, "it lies in (0, 1)"),
     (DataConfig, "validation_fraction", 1.0, "it lies in (0, 1)"),
+    (DataConfig, "resize", "crop", "choose one of stretch, mnist_box"),
+    (SearchConfig, "candidates_per_step", 0, "the smallest value is 1"),
+    (SearchConfig, "candidates_per_step", 2, "mating_pool=survivors"),
     (SearchConfig, "seed", -1, "the smallest value is 0"),
     (SearchConfig, "retrain_best", -1, "the smallest value is 0"),
     (SearchConfig, "retrain_seeds", -1, "the smallest value is 0"),
@@ -142,8 +148,18 @@ def test_values_at_the_edge_are_accepted(kind: type, values: dict[str, Any]):
 def test_flag_names_are_unique_and_documented():
     parts = (EvolutionConfig, NetworkConfig, TrainingConfig, TrainingConfig, DataConfig)
     own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
-    assert own == 6  # leaf_fields is a dict: of two fields with one name, one would be missing here
+    assert own == 7  # leaf_fields is a dict: of two fields with one name, one would be missing here
     assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
+
+
+OTHER_CHOICE = {
+    "growing": "survivors",
+    "separable": "full",
+    "digits": "mnist",
+    "auto": "compiled",
+    "float32": "bfloat16",
+    "stretch": "mnist_box",
+}
 
 
 def test_replace_is_the_reverse_of_flatten():
@@ -151,11 +167,11 @@ def test_replace_is_the_reverse_of_flatten():
     others = {
         name: (not value)
         if isinstance(value, bool)
-        else {"growing": "survivors", "separable": "full", "digits": "mnist", "auto": "compiled"}[value]
+        else OTHER_CHOICE[value]
         if isinstance(value, str)
         else value / 2
         if isinstance(value, float)
-        else value + 1
+        else value + (name != "candidates_per_step")  # several at once exclude the compiled engine
         for name, value in DEFAULTS.items()
     }
     changed = replace(config, others)

@@ -103,7 +103,8 @@ def test_going_on_after_an_epoch_is_the_same_as_not_stopping(trainer, few_digits
     jax.tree.map(np.testing.assert_array_equal, resumed[-1][0], kept[-1])
 
 
-def test_the_loss_falls_and_digits_are_learnt(trainer, digits):
+def test_the_loss_falls_and_digits_are_learnt(digits):
+    trainer = Trainer(split(network()).graphdef, BATCH)
     config = TrainingConfig(epochs=8, batch_size=BATCH, learning_rate=0.02)
     states = run(trainer, digits.train, config, np.arange(len(digits.train)))
     losses = [loss for _, loss in states]
