@@ -105,7 +105,12 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (DataConfig, "validation_fraction", 1.0, "it lies in (0, 1)"),
     (DataConfig, "resize", "crop", "choose one of stretch, mnist_box"),
     (SearchConfig, "candidates_per_step", 0, "the smallest value is 1"),
-    (SearchConfig, "candidates_per_step", 2, "mating_pool=survivors"),
+    (
+        SearchConfig,
+        "candidates_per_step",
+        2,
+        "several at once need engine=universal and mating_pool=survivors, where parents do not wait for offspring",
+    ),
     (SearchConfig, "seed", -1, "the smallest value is 0"),
     (SearchConfig, "retrain_best", -1, "the smallest value is 0"),
     (SearchConfig, "retrain_seeds", -1, "the smallest value is 0"),

