@@ -1,8 +1,8 @@
 """From a genome to its fitness: the engines that train it, and what happens when that fails.
 
-An engine turns a genome into something a `Trainer` can train, and what was trained
-into the genome's own `Network`. `Evaluator` adds the data, times each part, and turns whatever goes wrong with a
-candidate into a reason instead of the end of the search.
+An engine turns a genome into something a `Trainer` can train, and what was trained into the genome's own `Network`.
+`Evaluator` adds the data, times each part, and turns whatever goes wrong with a candidate into a reason instead of
+the end of the search.
 """
 
 from __future__ import annotations

@@ -203,11 +203,10 @@ class Search:
         """The best by fresh trainings: the fitness they were selected for is too good, being the luckiest of many."""
         valid = [record for record in self.recorded.values() if record["fitness"] is not None]
         ranked = sorted(valid, key=lambda record: (-record["fitness"], record["id"]))
-        distinct = {
-            Genome.from_dict(record["genome"]).canonical_key(): record
-            for record in reversed(ranked)  # of isomorphic genomes the best stays
-        }
-        best = sorted(distinct.values(), key=ranked.index)[: max(1, self.config.retrain_best)]
+        distinct: dict[str, dict[str, Any]] = {}
+        for record in ranked:  # of isomorphic genomes the best stays
+            distinct.setdefault(Genome.from_dict(record["genome"]).canonical_key(), record)
+        best = list(distinct.values())[: max(1, self.config.retrain_best)]
         scores = {record["id"]: record["fitness"] for record in best}
         done = {(r["id"], r["seed"]): r["fitness"] for r in self.history.of_kind("retraining")}
         repeats = range(self.config.retrain_seeds if self.config.retrain_best else 0)

@@ -20,7 +20,7 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo import genome as genomes
-from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.datasets import METHODS, Images, load_test_data, load_train_data, same_dataset
 from jaxevo.errors import InputError
 from jaxevo.workdir import versions, write_json
@@ -33,7 +33,7 @@ FLAGS = flags.FLAGS
 PAPER = "paper: EvoA 0.22 M and EvoB 0.21 M on MNIST, 0.39 M and 0.37 M on SVHN"
 NETWORK = {field.name: field for field in dataclasses.fields(NetworkConfig)}
 TRAINING = {field.name: field for field in dataclasses.fields(TrainingConfig)}
-FINAL = TrainingConfig(epochs=100, learning_rate=1e-3)
+FINAL = SearchConfig().final_training
 
 flags.DEFINE_string("genome", None, "a genome file, or the name of a shipped genome such as evoA.json")
 flags.DEFINE_string("weights", None, "folder of saved weights to score without training, such as runs/.../best")
@@ -155,10 +155,8 @@ def check_flags() -> None:
     """What can be refused before anything is computed."""
     if bool(FLAGS.genome) == bool(FLAGS.weights):
         raise InputError("give either --genome (to train it) or --weights (to score saved weights)")
-    for name in (
-        FLAGS.weights and ("save", "seeds", "seed", "train_examples", "image_size", "resize", *NETWORK, *TRAINING) or ()
-    ):
-        if FLAGS[name].present:
+    for name in ("save", "seeds", "seed", "train_examples", "image_size", "resize", *NETWORK, *TRAINING):
+        if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():
         raise InputError(f"--save={FLAGS.save} exists already; give a new folder")

@@ -104,13 +104,16 @@ def test_going_on_after_an_epoch_is_the_same_as_not_stopping(trainer, few_digits
 
 
 def test_the_loss_falls_and_digits_are_learnt(digits):
-    trainer = Trainer(split(network()).graphdef, BATCH)
+    # Larger than the network of the other tests, which learns next to nothing.
+    parts = split(Network(GENOME, NetworkConfig(channels=8, num_normal_cells=2), (8, 8, 1), 10, 0))
+    trainer = Trainer(parts.graphdef, BATCH)
     config = TrainingConfig(epochs=8, batch_size=BATCH, learning_rate=0.02)
-    states = run(trainer, digits.train, config, np.arange(len(digits.train)))
+    start = trainer.start(parts.params, parts.stats)
+    states = run(trainer, digits.train, config, np.arange(len(digits.train)), start)
     losses = [loss for _, loss in states]
-    assert losses[-1] < losses[0]
+    assert losses[-1] < losses[0] / 2
     accuracy = trainer.accuracy(states[-1][0].weights, (), digits.validation.images, digits.validation.labels)
-    assert accuracy > 0.3  # chance is 0.1; a network this small (one cell of channels=2) does not learn much more
+    assert accuracy > 0.6  # chance is 0.1
 
 
 @pytest.mark.parametrize("number", [1, BATCH - 1, BATCH, 8 * BATCH, 8 * BATCH + 1])
