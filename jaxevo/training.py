@@ -179,7 +179,7 @@ def draw_epoch(
     seed: tuple[int, ...], epoch: int, subset: np.ndarray, batch_size: int, length: int
 ) -> tuple[np.ndarray, jax.Array]:
     """The order of images, and the key of dropout, that an epoch of a training derives from its seed."""
-    rng = np.random.default_rng([*seed, epoch])
+    rng = np.random.default_rng([*seed, epoch + 1])  # of the seed itself the initial weights are drawn
     order = _order(rng, subset, batch_size, length)
     return order, jax.random.key(rng.integers(1 << 31))
 
