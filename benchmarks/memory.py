@@ -9,21 +9,20 @@ a process dies, so what grows ends a long search.
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import time
 
 import numpy as np
+from measuring import write
 from rich.console import Console
 from rich.table import Table
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import load_search_data
-from jaxevo.evaluation import Evaluator, Problem, device_name
+from jaxevo.evaluation import Evaluator, Problem
 from jaxevo.genome import Genome
 from jaxevo.variation import random_cell
-from jaxevo.workdir import versions
 
 
 def measure() -> tuple[float, int]:
@@ -61,10 +60,11 @@ def main() -> None:
     for row in (rows[n] for n in range(9, len(rows), max(1, len(rows) // 10))):
         last = [other["seconds"] for other in rows[row["candidate"] - 9 : row["candidate"] + 1]]
         table.add_row(f"{row['candidate'] + 1}", f"{row['resident']:.0f}", f"{row['maps']}", f"{np.mean(last):.2f}")
-    Console().print(args.engine, table)
-    if args.output:
-        about = {"device": device_name(), "versions": versions(), "engine": args.engine}
-        args.output.write_text(json.dumps(about | {"rows": rows}, indent=2))
+    first, last = rows[9], rows[-1]
+    growth = {part: last[part] / first[part] - 1 for part in ("resident", "maps")}
+    said = ", ".join(f"{part} {value:+.1%}" for part, value in growth.items())
+    Console().print(args.engine, table, f"growth after the first ten: {said}")
+    write(args.output, vars(args), rows=rows)
 
 
 if __name__ == "__main__":

@@ -3,63 +3,41 @@
     python benchmarks/step.py --size=8 --channels=8 --output=step8.json
     python benchmarks/step.py --size=28 --channels=24 --steps=4 --repeats=3
 
-Every way does the same network on the same random images; the parameter counts are compared. Only ratios within one run
-count: machines differ, and shared ones drift.
+Every way does the same network on the same random images; parameter counts are compared, and PyTorch's losses with ours
+over the first steps on real digits. Only ratios within one run count: machines differ, and shared ones drift.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import pathlib
-import platform
 import time
 
 import jax
 import numpy as np
+from measuring import BATCH, CLASSES, MAX_NODES, genomes, random_images, time_epochs, write
 from plain import PlainNetwork
 from rich.console import Console
 from rich.table import Table
 
 from jaxevo.complexity import measure
 from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.datasets import load_search_data
 from jaxevo.genome import Genome
 from jaxevo.network import Network
-from jaxevo.training import Trainer, split
+from jaxevo.training import Trainer, draw_epoch, plan, split
 from jaxevo.universal import UniversalNetwork, encode, from_network
-from jaxevo.variation import random_cell
-from jaxevo.workdir import versions
 
-MAX_NODES, CLASSES, BATCH = 6, 10, 64
-SIZES = ((5, 6), (2, 4), (4, 3))  # B of the normal and of the reduction cell
-
-
-def genomes() -> dict[str, Genome]:
-    """Fixed random genomes of these sizes."""
-    rng = np.random.default_rng(3)
-    return {f"B={a}/{b}": Genome(random_cell(rng, a), random_cell(rng, b)) for a, b in SIZES}
-
-
-def time_module(module, trainer: Trainer, inputs: tuple, images, labels, repeats: int) -> list[float]:
-    """Seconds of an epoch, `repeats` times, after one that compiles."""
-    _, params, stats = split(module)
-    config = TrainingConfig(epochs=repeats + 1, batch_size=BATCH, learning_rate=1e-3)
-    pixels, classes = jax.device_put((images, labels))
-    every, start = np.arange(len(images)), trainer.start(params, stats)
-    seconds, begin = [], time.perf_counter()
-    for _ in trainer.epochs(start, inputs, pixels, classes, every, config, (0,)):
-        seconds.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
-    return seconds[1:]
+try:
+    import torch_network
+except ImportError:
+    torch_network = None
 
 
 def run(args: argparse.Namespace) -> list[dict]:
     """A row for each genome and way."""
     shape, config = (args.size, args.size, 1), NetworkConfig(channels=args.channels)
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (BATCH * args.steps, *shape), np.uint8)
-    labels = rng.integers(0, CLASSES, len(images)).astype(np.int32)
+    images, labels = random_images(args.size, args.steps)
     universal = UniversalNetwork(config, MAX_NODES, shape, CLASSES)
     shared, rows = Trainer(split(universal).graphdef, BATCH), []
     for name, genome in genomes().items():
@@ -74,21 +52,52 @@ def run(args: argparse.Namespace) -> list[dict]:
         assert sum(p.size for p in jax.tree.leaves(split(plain).params)) == size
         for way, (module, trainer, inputs) in ways.items():
             before = trainer.compile_seconds
-            seconds = time_module(module, trainer, inputs, images, labels, args.repeats)
+            milliseconds = time_epochs(module, trainer, inputs, images, labels, args.repeats)
             compiling = trainer.compile_seconds - before
-            rows.append({"genome": name, "way": way, "compile": compiling, "ms": _milliseconds(seconds, args.steps)})
-        try:
-            import torch_network
-        except ImportError:
-            continue
-        assert torch_network.parameters(genome, config, shape, CLASSES) == size
-        seconds = torch_network.time_steps(genome, config, images, labels, CLASSES, BATCH, args.repeats)
-        rows.append({"genome": name, "way": "PyTorch", "compile": 0.0, "ms": _milliseconds(seconds, args.steps)})
+            rows.append({"genome": name, "way": way, "compile": compiling, "ms": milliseconds})
+        if torch_network is not None:
+            milliseconds = time_torch(genome, config, images, labels, args.repeats)
+            rows.append({"genome": name, "way": "PyTorch", "compile": 0.0, "ms": milliseconds})
     return rows
 
 
-def _milliseconds(seconds: list[float], steps: int) -> list[float]:
-    return [1000 * value / steps for value in seconds]
+def time_torch(genome: Genome, config: NetworkConfig, images, labels, repeats: int) -> list[float]:
+    """As `time_epochs`, in PyTorch."""
+    assert torch_network is not None
+    shape = images.shape[1:]
+    assert (
+        torch_network.parameters(genome, config, shape, CLASSES) == measure(genome, config, shape, CLASSES).parameters
+    )
+    network = torch_network.TorchNetwork(genome, config, shape, CLASSES)
+    training, order = torch_network.Training(network, images, labels, BATCH), np.arange(len(images))
+    milliseconds, steps = [], len(images) // BATCH
+    for _ in range(repeats + 1):
+        begin = time.perf_counter()
+        training.epoch(order, [1e-3] * steps)
+        milliseconds.append(1000 * (time.perf_counter() - begin) / steps)
+    return milliseconds[1:]
+
+
+def loss_curves(genome: Genome, epochs: int) -> np.ndarray:
+    """Mean losses `[2, epochs]` of ours and PyTorch's from the same weights on the same digits, without dropout."""
+    assert torch_network is not None
+    data = load_search_data("digits")
+    config = NetworkConfig(channels=8, dropout_rate=0.0)
+    training = TrainingConfig(epochs=epochs, batch_size=BATCH, learning_rate=1e-3)
+    network = Network(genome, config, data.image_shape, CLASSES, 0)
+    theirs = torch_network.TorchNetwork(genome, config, data.image_shape, CLASSES)
+    torch_network.copy_weights(network, theirs)
+    other = torch_network.Training(theirs, data.train.images, data.train.labels, BATCH)
+    graphdef, params, stats = split(network)
+    trainer, every, losses = Trainer(graphdef, BATCH), np.arange(len(data.train)), []
+    steps, schedule = plan(training, BATCH, len(every))
+    images, labels = jax.device_put((data.train.images, data.train.labels))
+    trained = trainer.epochs(trainer.start(params, stats), (), images, labels, every, training, (0,))
+    for epoch, (_, loss) in enumerate(trained):
+        order, _ = draw_epoch((0,), epoch, every, BATCH, len(labels))
+        rates = [float(schedule(step)) for step in range(epoch * int(steps), (epoch + 1) * int(steps))]
+        losses.append([loss, float(other.epoch(order, rates).mean())])
+    return np.array(losses).T
 
 
 def main() -> None:
@@ -100,16 +109,22 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="epochs that are timed")
     parser.add_argument("--output", type=pathlib.Path, help="JSON file")
     args = parser.parse_args()
+    console, curves = Console(), None
+    if torch_network is not None:
+        curves = loss_curves(next(iter(genomes().values())), 5)
+        difference = np.abs(curves[0] - curves[1]).max()
+        console.print(
+            f"digits, 5 epochs: our losses {curves[0].round(4)}, PyTorch's differ by {difference:.1e} at most"
+        )
+        assert difference < 0.02
     rows = run(args)
     table = Table("genome", "way", "compile, s", "median ms a step", "least", "most")
     for row in rows:
         ms = row["ms"]
         cells = [f"{row['compile']:.0f}", f"{np.median(ms):.1f}", f"{min(ms):.1f}", f"{max(ms):.1f}"]
         table.add_row(row["genome"], row["way"], *cells)
-    Console().print(f"{args.size}x{args.size}, D={args.channels}, batch {BATCH}", table)
-    if args.output:
-        about = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(), "versions": versions()}
-        args.output.write_text(json.dumps(about | {"arguments": vars(args) | {"output": None}, "rows": rows}, indent=2))
+    console.print(f"{args.size}x{args.size}, D={args.channels}, batch {BATCH}", table)
+    write(args.output, vars(args), rows=rows, curves=None if curves is None else curves.tolist())
 
 
 if __name__ == "__main__":

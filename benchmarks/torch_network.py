@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch.nn import functional
 from jaxevo.complexity import operand_is_projected
 from jaxevo.config import NetworkConfig
 from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
+from jaxevo.network import Network
 
 
 class TorchOperand(nn.Module):
@@ -86,28 +87,59 @@ def parameters(genome: Genome, config: NetworkConfig, image_shape: tuple[int, in
     return sum(p.numel() for p in TorchNetwork(genome, config, image_shape, num_classes).parameters())
 
 
-def time_steps(
-    genome: Genome,
-    config: NetworkConfig,
-    images: np.ndarray,
-    labels: np.ndarray,
-    num_classes: int,
-    batch_size: int,
-    repeats: int,
-) -> list[float]:
-    """Seconds of an epoch over the images, `repeats` times, after one that is not counted."""
-    network = TorchNetwork(genome, config, images.shape[1:], num_classes)  # type: ignore[arg-type]
-    network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    x = torch.from_numpy(images).permute(0, 3, 1, 2).to(torch.float32) / 255
-    x, y = x.contiguous(memory_format=torch.channels_last), torch.from_numpy(labels.astype(np.int64))
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    seconds = []
-    for _ in range(repeats + 1):
-        begin = time.perf_counter()
-        for start in range(0, len(x) - batch_size + 1, batch_size):
-            optimizer.zero_grad()
-            loss = functional.cross_entropy(network(x[start : start + batch_size]), y[start : start + batch_size])
+class Training:
+    """Adam with exponential decay on one network, as `jaxevo.training`, with the loop that PyTorch's users write."""
+
+    def __init__(self, network: TorchNetwork, images: np.ndarray, labels: np.ndarray, batch_size: int):
+        self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.x, self.y, self.batch_size = prepare(images), torch.from_numpy(labels.astype(np.int64)), batch_size
+        self.optimizer = torch.optim.Adam(network.parameters())
+
+    def epoch(self, order: np.ndarray, rates: Iterable[float]) -> torch.Tensor:
+        """A step at each rate on the next batch of `order`; the losses `[steps]`."""
+        losses = []
+        self.network.train()
+        for step, rate in enumerate(rates):
+            index = torch.from_numpy(order[step * self.batch_size : (step + 1) * self.batch_size])
+            self.optimizer.param_groups[0]["lr"] = rate
+            self.optimizer.zero_grad()
+            loss = functional.cross_entropy(self.network(self.x[index]), self.y[index])
             loss.backward()
-            optimizer.step()
-        seconds.append(time.perf_counter() - begin)
-    return seconds[1:]
+            self.optimizer.step()
+            losses.append(loss.detach())
+        return torch.stack(losses)
+
+    def accuracy(self, images: np.ndarray, labels: np.ndarray) -> float:
+        """Part of the images that is classified rightly."""
+        self.network.eval()
+        with torch.inference_mode():
+            predictions = [self.network(part).argmax(1) for part in prepare(images).split(512)]
+        return float((torch.cat(predictions).numpy() == labels).mean())
+
+
+def prepare(images: np.ndarray) -> torch.Tensor:
+    """uint8 `[N, H, W, C]` to float32 `[N, C, H, W]` in channels-last form."""
+    x = torch.from_numpy(images).permute(0, 3, 1, 2).to(torch.float32) / 255
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def copy_weights(source: Network, target: TorchNetwork) -> None:
+    """Gives PyTorch's network the weights of ours."""
+
+    def put(parameter: nn.Parameter, variable) -> None:
+        parameter.data = torch.from_numpy(np.array(variable[...])).reshape(parameter.shape)
+
+    def put_projected(convolution: nn.Conv2d, norm: nn.BatchNorm2d, weight, ours) -> None:
+        put(convolution.weight, weight)
+        put(norm.weight, ours.scale)
+        put(norm.bias, ours.bias)
+
+    for cell, theirs in zip(source.cells, target.cells, strict=True):
+        put_projected(*theirs.entry, cell.projection, cell.norm)
+        for operand, other in zip(cell.operands, theirs.operands, strict=True):
+            if other.depthwise is not None:
+                put(other.depthwise.weight, operand.kernel)
+            if operand.projected:
+                put_projected(*other.projection, operand.weight, operand.norm)
+    put(target.head.weight, source.head)
+    put(target.head.bias, source.head_bias)

@@ -44,7 +44,7 @@ class Schedule(NamedTuple):
     decay: jax.Array | float
     steps: jax.Array | int
 
-    def __call__(self, step: jax.Array) -> jax.Array:
+    def __call__(self, step: jax.Array | int) -> jax.Array:
         return self.rate * self.decay ** (step / self.steps)
 
 

@@ -1,0 +1,140 @@
+"""Candidates per minute of a search on the embedded digits, in four ways.
+
+    python benchmarks/throughput.py --candidates=36 --slow=4
+
+The search of preset quick with the universal engine says which genomes are trained; the other ways train the same ones
+with the same number of steps: PyTorch all of them, the two that compile each genome every so many (they are slow).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import pathlib
+import time
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from measuring import write
+from plain import PlainNetwork
+from rich.console import Console
+from rich.table import Table
+
+from jaxevo import config as configs
+from jaxevo.config import SearchConfig
+from jaxevo.datasets import SearchData, load_search_data
+from jaxevo.evaluation import Evaluator, Prepared, Problem, fit
+from jaxevo.evolution import RegularizedEvolution
+from jaxevo.genome import Genome
+from jaxevo.training import Trainer, draw_epoch, plan, split
+
+try:
+    import torch_network
+except ImportError:
+    torch_network = None
+
+Way = Callable[[Genome, tuple[int, ...]], float]  # trains a genome with a seed, gives its validation accuracy
+
+
+def search(evaluate: Way, config: SearchConfig, candidates: int) -> tuple[list[Genome], list[dict]]:
+    """The genomes that a search trains, and what each took."""
+    strategy, memo, genomes, rows = RegularizedEvolution(config.evolution, config.seed), {}, [], []
+    while len(genomes) < candidates:
+        individual = strategy.ask()[0]
+        key = individual.genome.canonical_key()
+        if key not in memo:
+            genomes.append(individual.genome)
+            rows.append(timed(evaluate, individual.genome, len(rows)))
+            memo[key] = rows[-1]["accuracy"]
+        strategy.tell(dataclasses.replace(individual, fitness=memo[key]))
+    return genomes, rows
+
+
+def timed(evaluate: Way, genome: Genome, number: int) -> dict:
+    """Accuracy and seconds of a candidate."""
+    begin = time.perf_counter()
+    accuracy = evaluate(genome, (number,))
+    return {"candidate": number, "accuracy": accuracy, "seconds": time.perf_counter() - begin}
+
+
+def engine(name: str, config: SearchConfig, problem: Problem, data: SearchData) -> Way:
+    """An engine of ours."""
+    evaluator = Evaluator(dataclasses.replace(config, engine=name), problem, data.train, data.validation)
+    every = np.arange(len(data.train))
+
+    def evaluate(genome: Genome, seed: tuple[int, ...]) -> float:
+        evaluation = evaluator.evaluate(genome, seed, every)
+        assert evaluation.accuracy is not None, evaluation.failure
+        return evaluation.accuracy
+
+    return evaluate
+
+
+def flax(config: SearchConfig, problem: Problem, data: SearchData) -> Way:
+    """Flax's own layers, a program for each genome."""
+    images, labels = jax.device_put((data.train.images, data.train.labels))
+    every = np.arange(len(data.train))
+
+    def evaluate(genome: Genome, seed: tuple[int, ...]) -> float:
+        graphdef, params, stats = split(
+            PlainNetwork(genome, config.network, problem.image_shape, problem.num_classes, seed[0])
+        )
+        trainer = Trainer(graphdef, config.training.batch_size)
+        prepared = Prepared(trainer, trainer.start(params, stats), ())
+        state = fit(prepared, images, labels, config.training, seed, every)
+        return trainer.accuracy(state.weights, (), data.validation.images, data.validation.labels)
+
+    return evaluate
+
+
+def pytorch(config: SearchConfig, problem: Problem, data: SearchData) -> Way:
+    """The loop that PyTorch's users write."""
+    every, batch = np.arange(len(data.train)), config.training.batch_size
+    steps, schedule = plan(config.training, batch, len(every))
+    rates = [float(schedule(step)) for step in range(int(steps) * config.training.epochs)]
+
+    def evaluate(genome: Genome, seed: tuple[int, ...]) -> float:
+        assert torch_network is not None
+        network = torch_network.TorchNetwork(genome, config.network, problem.image_shape, problem.num_classes)
+        torch_network.copy_weights(problem.build(genome, seed), network)
+        training = torch_network.Training(network, data.train.images, data.train.labels, batch)
+        for epoch in range(config.training.epochs):
+            order, _ = draw_epoch(seed, epoch, every, batch, len(every))
+            training.epoch(order, rates[epoch * int(steps) : (epoch + 1) * int(steps)])
+        return training.accuracy(data.validation.images, data.validation.labels)
+
+    return evaluate
+
+
+def main() -> None:
+    """Prints a table and writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--candidates", type=int, default=36)
+    parser.add_argument("--slow", type=int, default=4, help="candidates of the ways that compile each")
+    parser.add_argument("--output", type=pathlib.Path, help="JSON file")
+    args = parser.parse_args()
+    data = load_search_data("digits", validation_fraction=0.2)
+    quick = configs.preset("quick", len(data.train) + len(data.validation))
+    config: SearchConfig = configs.replace(SearchConfig(), quick)
+    problem = Problem(config.network, data.image_shape, data.num_classes)
+    setting = config, problem, data
+    genomes, rows = search(engine("universal", *setting), config, args.candidates)
+    ways = {"universal": rows}
+    if torch_network is not None:
+        evaluate = pytorch(*setting)
+        ways["PyTorch"] = [timed(evaluate, genome, number) for number, genome in enumerate(genomes)]
+    few = range(0, len(genomes), max(1, len(genomes) // args.slow))
+    for name, evaluate in (("compiled", engine("compiled", *setting)), ("Flax's layers, compiled", flax(*setting))):
+        ways[name] = [timed(evaluate, genomes[number], number) for number in few]
+    table = Table("way", "candidates", "a minute", "a minute after the first", "mean accuracy of the same candidates")
+    for name, rows in ways.items():
+        rates = [60 * len(part) / sum(row["seconds"] for row in part) for part in (rows, rows[1:])]
+        same = np.mean([row["accuracy"] for row in rows if row["candidate"] in few])
+        table.add_row(name, f"{len(rows)}", *(f"{rate:.1f}" for rate in rates), f"{same:.2%}")
+    Console().print(table)
+    write(args.output, vars(args), ways=ways)
+
+
+if __name__ == "__main__":
+    main()
