@@ -6,17 +6,19 @@ same end. The test images are loaded only after the last choice has been made.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import jax
 import numpy as np
 
 from jaxevo import checkpoint, records
 from jaxevo.classifier import Classifier, Source, wilson_interval
-from jaxevo.config import SearchConfig
+from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import stratified_subset
 from jaxevo.evaluation import Engine, Evaluation, Evaluator, Problem, Seed, make_engine
@@ -24,6 +26,7 @@ from jaxevo.evolution import Individual, RegularizedEvolution, Strategy
 from jaxevo.genome import Genome, dumps
 from jaxevo.training import TrainState
 from jaxevo.workdir import History, Workdir, WorkdirError, write_json, write_text
+from jaxevo.workers import Workers, start_workers
 
 # What a seed is for: no two trainings share their randomness.
 _SEARCH, _RETRAIN, _FINAL = range(3)
@@ -58,6 +61,7 @@ class Task:
     data: SearchData
     load_test: Callable[[], Images]
     data_seconds: float = 0.0  # that loading the data took
+    workers: WorkerConfig = WorkerConfig()
 
 
 class Search:
@@ -86,15 +90,17 @@ class Search:
         self.spent["data"] = task.data_seconds
         self.waiting: list[Individual] = []  # candidates that the strategy has asked for
         self.ahead: dict[int, Evaluation] = {}  # of those that were trained with an earlier one
+        self.workers: Workers | None = None
 
     def run(self) -> dict[str, Any]:
         """Carries the run to its end and returns the content of `result.json`."""
         strategy = self._resume()
-        while candidates := strategy.ask():
-            self.waiting = candidates
-            for candidate in candidates:
-                self._evaluate(candidate, strategy)
-        winner = self._choose()
+        with self._start_workers() as self.workers:
+            while candidates := strategy.ask():
+                self.waiting = candidates
+                for candidate in candidates:
+                    self._evaluate(candidate, strategy)
+            winner = self._choose()
         self._write_genome(winner, {})
         state, seconds = self._train_final(winner)
         return self._conclude(winner, state, seconds)
@@ -106,6 +112,12 @@ class Search:
         if batch_size == self.config.training.batch_size:
             return self.evaluator.engine
         return make_engine(self.config.engine, self.problem, batch_size, self.config.evolution.max_nodes)
+
+    def _start_workers(self) -> contextlib.AbstractContextManager[Workers | None]:
+        if not self.task.workers.workers:
+            return contextlib.nullcontext()
+        cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        return start_workers(self.task.workers, self.config, self.task.data, self.subset, cache)
 
     def _resume(self) -> Strategy:
         """The strategy as of the newest usable checkpoint; what the history has beyond it will be told again."""
@@ -154,9 +166,7 @@ class Search:
         if known is not None:
             outcome = {"fitness": self.recorded[known]["fitness"], "reused": known, "failure": None, "seconds": {}}
         else:
-            if candidate.id not in self.ahead:
-                self._train_with_others(candidate)
-            evaluation = self.ahead.pop(candidate.id)
+            evaluation = self._train(candidate)
             outcome = {
                 "fitness": evaluation.accuracy,
                 "reused": None,
@@ -171,20 +181,41 @@ class Search:
         self._remember(record)
         return record
 
-    def _train_with_others(self, candidate: Individual) -> None:
-        """Evaluates a candidate, and with it those after it that are to be trained in the same step."""
+    def _train(self, candidate: Individual) -> Evaluation:
+        """Evaluates a candidate: by the workers, or in one step with some of those after it."""
+        if self.workers is not None:
+            for other in self._with_others(candidate, len(self.waiting)):
+                self.workers.submit(other.genome, self._seed(other))
+            return self._await(self._seed(candidate))
+        if candidate.id not in self.ahead:
+            group = self._with_others(candidate, self.config.candidates_per_step)
+            seeds = [self._seed(other) for other in group]
+            evaluations = self.evaluator.evaluate_several([other.genome for other in group], seeds, self.subset)
+            for evaluation in evaluations:
+                self._spend(evaluation.seconds)
+            self.ahead |= dict(zip((other.id for other in group), evaluations, strict=True))
+        return self.ahead.pop(candidate.id)
+
+    def _with_others(self, candidate: Individual, number: int) -> list[Individual]:
+        """A candidate and, up to `number`, those after it that will have to be trained unless one of these fails."""
         group: dict[str, Individual] = {}
         for other in self.waiting[self.waiting.index(candidate) :]:
             key = other.genome.canonical_key() if self.config.reuse_fitness else str(other.id)
             known = key in self.memo or other.id in self.recorded or other.id in self.ahead
-            if len(group) < self.config.candidates_per_step and not known:
+            if len(group) < number and not known:
                 group.setdefault(key, other)
-        seeds: list[Seed] = [(self.config.seed, _SEARCH, other.id) for other in group.values()]
-        genomes = [other.genome for other in group.values()]
-        evaluations = self.evaluator.evaluate_several(genomes, seeds, self.subset)
-        for evaluation in evaluations:
-            self._spend(evaluation.seconds)
-        self.ahead |= dict(zip((other.id for other in group.values()), evaluations, strict=True))
+        return list(group.values())
+
+    def _seed(self, candidate: Individual) -> Seed:
+        return self.config.seed, _SEARCH, candidate.id
+
+    def _await(self, seed: Seed) -> Evaluation:
+        """Waits for the workers; as they work side by side, it is the waiting that is put down as training."""
+        assert self.workers is not None
+        begin = time.perf_counter()
+        evaluation = self.workers.result(seed)
+        self._spend({"train": time.perf_counter() - begin})
+        return evaluation
 
     def _remember(self, record: dict[str, Any]) -> None:
         """Failures are not remembered: an isomorphic genome may succeed."""
@@ -210,6 +241,11 @@ class Search:
         scores = {record["id"]: record["fitness"] for record in best}
         done = {(r["id"], r["seed"]): r["fitness"] for r in self.history.of_kind("retraining")}
         repeats = range(self.config.retrain_seeds if self.config.retrain_best else 0)
+        if self.workers is not None:
+            for record in best:
+                for k in repeats:
+                    if (record["id"], k) not in done:
+                        self.workers.submit(Genome.from_dict(record["genome"]), self._retrain_seed(record, k))
         for record in best:
             for k in repeats:
                 if (record["id"], k) not in done:
@@ -223,13 +259,19 @@ class Search:
 
     def _retrain(self, record: dict[str, Any], k: int) -> float:
         """Accuracy of one more training; a failed one counts as 0, so that it cannot win."""
-        genome = Genome.from_dict(record["genome"])
-        evaluation = self.evaluator.evaluate(genome, (self.config.seed, _RETRAIN, record["id"], k), self.subset)
-        self._spend(evaluation.seconds)
+        seed = self._retrain_seed(record, k)
+        if self.workers is not None:
+            evaluation = self._await(seed)
+        else:
+            evaluation = self.evaluator.evaluate(Genome.from_dict(record["genome"]), seed, self.subset)
+            self._spend(evaluation.seconds)
         fitness = 0.0 if evaluation.accuracy is None else evaluation.accuracy
         outcome = {"fitness": fitness, "failure": evaluation.failure, "seconds": evaluation.seconds}
         self.history.append("retraining", id=record["id"], seed=k, **outcome)
         return fitness
+
+    def _retrain_seed(self, record: dict[str, Any], k: int) -> Seed:
+        return self.config.seed, _RETRAIN, record["id"], k
 
     def _train_final(self, winner: Individual) -> tuple[TrainState, float]:
         """Trains the winner on all training images, with a checkpoint after each epoch."""

@@ -146,6 +146,8 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         (["--crossover_bias=2"], ["crossover_bias=2"]),
         (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
         (["--conv_kind=full", "--engine=universal"], ["engine=compiled"]),
+        (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),
+        (["--workers=2", "--candidates_per_step=2", "--mating_pool=survivors"], ["workers=2", "candidates_per_step=2"]),
     ],
 )
 def test_wrong_input_ends_in_one_line_and_leaves_nothing(flags, words, tmp_path, launch_environment):
