@@ -93,7 +93,10 @@ class Search:
         self.workers: Workers | None = None
 
     def run(self) -> dict[str, Any]:
-        """Carries the run to its end and returns the content of `result.json`."""
+        """Carries the run to its end and returns the content of `result.json`.
+
+        Raises `OSError` where something cannot be written; the same call, once it can, goes on from there.
+        """
         strategy = self._resume()
         with self._start_workers() as self.workers:
             while candidates := strategy.ask():
@@ -158,6 +161,8 @@ class Search:
                 self._save(checkpoints, strategy.generation, strategy.state_dict())
             self.reporter.candidate(record, strategy)
             self._stop_if_all_fail(record)
+            if strategy.generation > generation:
+                self._warn_if_at_chance(generation)
 
     def _record(self, candidate: Individual) -> dict[str, Any]:
         """Evaluates a candidate, or reuses an isomorphic one's fitness, and writes it into the history."""
@@ -228,6 +233,19 @@ class Search:
             raise SearchFailedError(
                 f"{self.failures_in_a_row} candidates in a row failed, the last with: {record['failure']}; remove the "
                 "cause and give the same command to go on"
+            )
+
+    def _warn_if_at_chance(self, generation: int) -> None:
+        """Says what to check when a generation has learnt nothing: no candidate names more than the commonest class."""
+        labels = self.task.data.validation.labels
+        members = [record for record in self.recorded.values() if record["generation"] == generation]
+        trained = [r["fitness"] for r in members if r["fitness"] is not None and r["reused"] is None]
+        commonest = float(np.bincount(labels).max()) / len(labels)
+        if trained and wilson_interval(max(trained), len(labels))[0] <= commonest:
+            self.reporter.message(
+                f"generation {generation}: no candidate is better than naming the commonest class each time "
+                f"({commonest:.2%}), the best has {max(trained):.2%}; check learning_rate and epochs, whether the "
+                "labels belong to the images, and whether pixels range from 0 to 255"
             )
 
     def _choose(self) -> Individual:

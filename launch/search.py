@@ -160,6 +160,11 @@ def main() -> None:
             result = search.run()
     except SearchFailedError as error:
         raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(
+            f"{error}: the run in {workdir.path} cannot go on, but nothing recorded is lost; when there is room and it "
+            "can be written, give the same command"
+        ) from error
     except DivergedError as error:
         raise InputError(
             f"the final training of {workdir.best_genome} failed ({error}): train that genome by launch/eval.py "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import itertools
 import json
+import os
 
 import faults
 import numpy as np
@@ -267,3 +270,46 @@ def test_a_candidate_whose_worker_dies_twice_has_failed_and_is_not_remembered(tm
     assert records[3]["failure"] in (None, "by the table")
     assert not {2, 6, 9} & set(search.memo.values())
     assert sum(r["fitness"] is not None for r in records.values()) >= 28  # P + F * G: each failed one was replaced
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_write_that_fails_stops_it_and_it_goes_on_from_there(
+    tmp_path, data, evaluations, no_final, monkeypatch, number
+):
+    whole = make(tmp_path / "whole", data).run()
+    expected = without_times(tmp_path / "whole")
+    fsync, content, calls = os.fsync, searches.checkpoint._content, itertools.count()
+
+    def fail_from(first: int, function):
+        def wrapped(*args):
+            if next(calls) >= first:
+                raise OSError(number, os.strerror(number))
+            return function(*args)
+
+        return wrapped
+
+    for name, first in (("fsync", 0), ("fsync", 1), ("fsync", 17), ("fsync", len(expected)), ("content", 3)):
+        calls, path = itertools.count(), tmp_path / f"{name}{first}"
+        with monkeypatch.context() as patch, pytest.raises(OSError, match=os.strerror(number)):
+            if name == "fsync":
+                patch.setattr(os, "fsync", fail_from(first, fsync))
+            else:
+                patch.setattr(searches.checkpoint, "_content", fail_from(first, content))
+            make(path, data).run()
+        assert make(path, data).run() == whole
+        assert without_times(path) == expected
+
+
+def test_a_generation_that_learns_nothing_is_pointed_out(tmp_path, data, no_final, monkeypatch):
+    labels = data.validation.labels
+    commonest = np.bincount(labels).max() / len(labels)
+
+    def evaluate(self, genome, seed, subset):
+        return Evaluation(commonest if seed[2] < 8 else 0.5, None, None, {})
+
+    monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+    search = make(tmp_path / "run", data)
+    search.run()
+    told = [message for message in search.reporter.messages if "commonest class" in message]
+    assert [message.split(":")[0] for message in told] == ["generation 0", "generation 1"]
+    assert "learning_rate" in told[0] and "labels" in told[0] and "0 to 255" in told[0]

@@ -1,0 +1,179 @@
+"""Searches as processes, killed at random moments and with faults injected: they end as if nothing had been.
+
+The long forms are slow: python -m pytest -m slow tests/test_reliability.py
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from conftest import REPOSITORY
+
+from jaxevo.checkpoint import load_weights
+from jaxevo.workdir import Workdir
+
+TINY = (
+    "--preset=quick --population_size=4 --num_offspring=4 --num_generations=3 --max_nodes=3 --channels=2 --epochs=4 "
+    "--num_normal_cells=1 --train_examples=300 --batch_size=32 --retrain_best=2 --retrain_seeds=2 --final_epochs=6 "
+    "--final_batch_size=32 --mating_pool=survivors"
+).split()
+NUM_LINES = 16 + 4  # candidates and retrainings; failures and stagnation do not occur
+
+
+def command(*flags: str) -> list[str]:
+    return [sys.executable, str(REPOSITORY / "launch" / "search.py"), *TINY, *flags]
+
+
+def run(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def timeless(record: dict) -> dict:
+    return {key: value for key, value in record.items() if not key.endswith("seconds")}
+
+
+def outcome(path: pathlib.Path) -> tuple:
+    """All that a run must have in common with another one of its configuration."""
+    workdir = Workdir(path)
+    records, length = workdir.read_history()
+    assert length == workdir.history.stat().st_size
+    document, weights = load_weights(workdir.best_weights)
+    arrays = {name: (array.dtype.name, array.tobytes()) for name, array in weights.items()}
+    result = timeless(json.loads(workdir.result.read_text()))
+    return [json.dumps(timeless(r)) for r in records], result, workdir.best_genome.read_text(), document, arrays
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory, launch_environment) -> tuple:
+    """The outcome of an uninterrupted run."""
+    workdir = tmp_path_factory.mktemp("runs") / "whole"
+    run(launch_environment, f"--workdir={workdir}")
+    whole = outcome(workdir)
+    assert len(whole[0]) == NUM_LINES
+    return whole
+
+
+def progress(path: pathlib.Path) -> int:
+    """Lines of the history, and then epochs of the final training."""
+    workdir = Workdir(path)
+    lines = workdir.history.read_bytes().count(b"\n") if workdir.history.exists() else 0
+    epochs = [int(folder.name) for folder in workdir.final_checkpoints.glob("*") if folder.name.isdecimal()]
+    return lines + max(epochs, default=0)
+
+
+def is_writing(path: pathlib.Path) -> bool:
+    return any((path / "checkpoints").glob("*/*-tmp*"))
+
+
+def kill_at(environment: dict[str, str], path: pathlib.Path, flags: list[str], moment: tuple[int, float]) -> str:
+    """Starts the search and kills it so many seconds after so many steps; less than none: amid the next checkpoint."""
+    steps, delay = moment
+    process = subprocess.Popen(
+        command(f"--workdir={path}", *flags), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while process.poll() is None and not (progress(path) >= steps and (delay >= 0 or is_writing(path))):
+        time.sleep(0.0005)
+    time.sleep(max(0, delay))
+    workers = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    process.kill()
+    process.wait()
+    assert process.returncode == -signal.SIGKILL, "it had ended before it could be killed"
+    assert not psutil.wait_procs(workers, timeout=60)[1]
+    return f"{progress(path)} steps{', amid a checkpoint' if is_writing(path) else ''}"
+
+
+def draw_moments(rng: random.Random, number: int) -> list[tuple[int, float]]:
+    """In the order of a run; every third amid a checkpoint, those of generations being rarer than lines."""
+    steps = sorted(rng.randrange(NUM_LINES + 5) for _ in range(number))
+    return [(k, -1.0 if rng.random() < 0.3 else rng.uniform(0, 0.4)) for k in steps]
+
+
+def check_killed_run(environment, path: pathlib.Path, expected: tuple, seed: int, kills: int) -> None:
+    rng = random.Random(seed)
+    for moment in draw_moments(rng, kills):
+        workers = rng.choice([0, 0, 2])
+        where = kill_at(environment, path, [f"--workers={workers}"], moment)
+        print(f"run {seed}: killed with --workers={workers} after {where}", flush=True)
+    run(environment, f"--workdir={path}", f"--workers={rng.choice([0, 0, 2])}")
+    assert outcome(path) == expected
+
+
+def test_killed_with_and_without_workers_it_ends_as_if_it_had_not_been(tmp_path, expected, launch_environment):
+    for moment, workers in (((5, 0.05), 2), ((NUM_LINES, -1.0), 0)):
+        kill_at(launch_environment, tmp_path / "run", [f"--workers={workers}"], moment)
+    run(launch_environment, f"--workdir={tmp_path / 'run'}", "--workers=1")
+    assert outcome(tmp_path / "run") == expected
+
+
+def faulty(environment: dict[str, str], plan: dict, *flags: str) -> subprocess.CompletedProcess[str]:
+    script = [sys.executable, str(REPOSITORY / "tests" / "faults.py"), json.dumps(plan), *TINY, *flags]
+    return subprocess.run(script, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, expected, launch_environment):
+    attempts, workdir = tmp_path / "attempts", tmp_path / "run"
+    attempts.mkdir()
+    plan = {
+        "attempts": str(attempts),
+        "candidates": {1: ["segfault"], 3: ["raise", "kill"], 5: ["nan"]},
+        "history": {8: "ENOSPC"},
+    }
+    full = faulty(launch_environment, plan, f"--workdir={workdir}", "--workers=2")
+    assert full.returncode == 2
+    assert full.stderr.count("\n") == 1 and full.stderr.startswith("error: "), full.stderr
+    assert "No space left on device" in full.stderr and "give the same command" in full.stderr
+    run(launch_environment, f"--workdir={workdir}", "--workers=1")
+    records, _ = Workdir(workdir).read_history()
+    individuals = [record for record in records if record["kind"] == "individual"]
+    assert [record["id"] for record in individuals] == list(range(18))  # 16 valid ones and the failed ones, once each
+    failures = {record["id"]: record["failure"] for record in individuals if record["failure"]}
+    assert failures.keys() == {3, 5}
+    assert "RuntimeError: injected; tried again: its process ended by SIGKILL" in failures[3]
+    assert "the loss was" in failures[5] and "learning rate" in failures[5]
+    known = {json.loads(line)["id"]: json.loads(line) for line in expected[0] if "individual" in line}
+    for k in (0, 1, 2):  # a segfault costs nothing but time
+        assert timeless(individuals[k]) == known[k]
+
+
+def test_second_interrupt_ends_it_at_once(launch_environment):
+    """Also where the first does nothing, as during a long computation."""
+    script = """
+import sys, time
+sys.path.insert(0, sys.argv.pop(1))
+import common
+
+def main():
+    print("ready", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            print("once", flush=True)
+
+common.run(main, "", "give the same command to go on")
+"""
+    launched = [sys.executable, "-c", script, str(REPOSITORY / "launch")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(launched, env=launch_environment, **pipes)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "once\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate()[1] == "interrupted twice; give the same command to go on\n"
+    assert process.returncode == 130
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, seed):
+    check_killed_run(launch_environment, tmp_path / "run", expected, seed, kills=3)
