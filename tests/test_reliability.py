@@ -186,6 +186,35 @@ def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, 
     check_killed_run(launch_environment, tmp_path / "run", expected, seed, kills=3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("free", [0, 8, 40, 80, 120, 160, 220, 280])
+def test_disk_that_fills_up_and_then_has_room(tmp_path, expected, launch_environment, free):
+    """A file system of its own, in a user namespace, with so many KiB left; whatever write is the first to fail."""
+    script = """
+mount -t tmpfs -o size=16m none "$0" || exit 77
+head -c $((16384 - $1))K /dev/zero > "$0/filler"
+shift
+"$@"
+echo "exit code $?" >&2
+rm "$0/filler"
+exec "$@"
+"""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    search = command(f"--workdir={disk / 'run'}")
+    # What must be compared lies in the namespace, so it is copied out of it.
+    copy = ["sh", "-c", '"$@" && cp -r "$0/run" "$0/../run"', str(disk), *search]
+    isolated = ["unshare", "-rm", "sh", "-c", script, str(disk), str(free), *copy]
+    done = subprocess.run(isolated, env=launch_environment, capture_output=True, text=True)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no user namespaces with mounts here")
+    assert done.returncode == 0, done.stderr
+    print(f"{free} KiB free: {done.stderr.strip()}", flush=True)
+    first, second = done.stderr.splitlines()
+    assert first.startswith("error: ") and "No space left on device" in first and second == "exit code 2"
+    assert outcome(tmp_path / "run") == expected
+
+
 def draw_faults(rng: random.Random, rate: float, number: int) -> dict[int, list[str]]:
     """Faults of that many candidates at this rate: half of them go away when tried again."""
     kinds = ("raise", "nan", "hang", "stop", "exit", "segfault", "abort", "kill", "allocate")
