@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
-import signal
+import subprocess
+import sys
 
 import faults
 import numpy as np
 import psutil
 import pytest
-from conftest import random_genomes
+from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig, WorkerConfig
@@ -78,41 +80,57 @@ def test_both_ways_of_failing_are_told(tmp_path):
     assert evaluations[0].failure == "its process ended with exit code 3; tried again: its process ended by SIGSEGV"
 
 
-def pids() -> set[int]:
-    return {child.pid for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())}
+def running() -> list:
+    return [process for process in multiprocessing.active_children() if process.name == "jaxevo worker"]
 
 
 def test_workers_are_replaced_after_so_many_candidates_and_leave_nothing(tmp_path):
     build = functools.partial(faults.build_table, {}, tmp_path, {})
     limits = WorkerConfig(workers=1, candidates_per_worker=2)
     seen = set()
-    before = pids()
     with Workers(limits, NOTHING, build) as workers:
         for genome, seed in zip(GENOMES, SEEDS, strict=True):
             workers.submit(genome, seed)
-            seen |= pids() - before
+            seen |= {process.pid for process in running()}
             workers.result(seed)
         assert len(seen) == 3
-    assert pids() == before
+    assert running() == []
 
 
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        pass
+def kill_the_one_running() -> None:
+    (process,) = running()
+    process.kill()
+    process.join()
 
 
 def test_an_idle_or_starting_worker_may_be_killed(tmp_path):
     build = functools.partial(faults.build_table, {}, tmp_path, {})
-    before = pids()
     with Workers(WorkerConfig(workers=1), NOTHING, build) as workers:
         for k in range(4):  # killed while starting, idle, starting, idle
             workers.submit(GENOMES[k], SEEDS[k])
             if k % 2 == 0:
-                kill(*(pids() - before))
+                kill_the_one_running()
             assert workers.result(SEEDS[k]).accuracy == expected(k)
             if k % 2 == 1:
-                kill(*(pids() - before))
+                kill_the_one_running()
+
+
+def test_a_killed_search_takes_a_hanging_worker_along(tmp_path):
+    script = f"""
+import functools, pathlib
+import faults, test_workers as t
+build = functools.partial(faults.build_table, {{0: ("hang",)}}, pathlib.Path({str(tmp_path)!r}), {{}})
+with t.Workers(t.WorkerConfig(workers=1), t.NOTHING, build) as workers:
+    workers.submit(t.GENOMES[0], t.SEEDS[0])
+    workers.result(t.SEEDS[0])
+"""
+    search = subprocess.Popen([sys.executable, "-c", script], cwd=REPOSITORY / "tests")
+    while attempts_at(tmp_path, 0) == 0:
+        assert search.poll() is None
+    children = psutil.Process(search.pid).children()
+    search.kill()
+    search.wait()
+    assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
 def test_workers_that_do_not_start_end_the_search():
