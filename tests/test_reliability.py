@@ -186,6 +186,25 @@ def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, 
     check_killed_run(launch_environment, tmp_path / "run", expected, seed, kills=3)
 
 
+WRITES = [("history", 2), ("history", 13), ("history", NUM_LINES - 1), ("checkpoint", 0), ("checkpoint", 3)]
+WRITES += [("checkpoint", 5), ("checkpoint", 10), ("document", 0), ("document", 1), ("document", 2), ("document", 3)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "torn"])
+@pytest.mark.parametrize(("kind", "number"), WRITES)
+def test_write_that_fails(tmp_path, expected, launch_environment, kind, number, fault):
+    """Four checkpoints are of generations, six of the final training, one is the weights; torn: killed amid it."""
+    plan = {"attempts": str(tmp_path), kind: {number: fault}}
+    script = faulty_command(plan, f"--workdir={tmp_path / 'run'}")
+    done = subprocess.run(script, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == (-signal.SIGKILL if fault == "torn" else 2)
+    if fault != "torn":
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    run(launch_environment, f"--workdir={tmp_path / 'run'}")
+    assert outcome(tmp_path / "run") == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("free", [0, 8, 40, 80, 120, 160, 220, 280])
 def test_disk_that_fills_up_and_then_has_room(tmp_path, expected, launch_environment, free):
