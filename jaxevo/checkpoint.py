@@ -14,6 +14,7 @@ import json
 import logging
 import pathlib
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -157,9 +158,19 @@ def _content(data: dict[str, Any], arrays: Mapping[str, Any] | None) -> dict[str
 @contextlib.contextmanager
 def _writing(folder: pathlib.Path) -> Iterator[None]:
     """Turns what orbax and tensorstore raise for a full or broken disk into an `OSError` of one sentence."""
+    shown = sys.unraisablehook
+
+    def hook(error: Any) -> None:
+        if str(error.exc_value) != "Event loop is closed":
+            shown(error)
+
+    # The other arrays' writes find orbax's loop closed when one has failed, and each complains, some when all is over;
+    # so after a failure the hook stays.
+    sys.unraisablehook = hook
     with _quiet():
         try:
             yield
+            sys.unraisablehook = shown
         except (OSError, RuntimeError, ValueError) as error:
             # tensorstore's: each layer's words, then the system's, then a specification in brackets
             cause = str(error) if isinstance(error, OSError) else str(error).split(" [")[0].split(": ")[-1]

@@ -297,7 +297,7 @@ def test_what_is_no_checkpoint_is_ignored(checkpoints: Checkpoints):
 @pytest.mark.parametrize("largest", [0, 300])
 def test_a_disk_that_is_full_is_told_in_a_sentence_and_harms_no_earlier_checkpoint(tmp_path, largest):
     checkpoints = Checkpoints(tmp_path / "checkpoints")
-    arrays = {"a": np.arange(5000, dtype=np.float32)}
+    arrays = {f"a{k}": np.arange(3000 + k, dtype=np.float32) for k in range(60)}
     checkpoints.save(1, {"number": 1}, arrays)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limits[1]))  # as a full disk does, this makes writes fail

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import json
 import pathlib
 import random
@@ -186,15 +187,17 @@ def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, 
     check_killed_run(launch_environment, tmp_path / "run", expected, seed, kills=3)
 
 
-WRITES = [("history", 2), ("history", 13), ("history", NUM_LINES - 1), ("checkpoint", 0), ("checkpoint", 3)]
-WRITES += [("checkpoint", 5), ("checkpoint", 10), ("document", 0), ("document", 1), ("document", 2), ("document", 3)]
+# Four checkpoints are of generations, six of the final training, and the last one is the weights; the documents are
+# config.json, best.json twice, and result.json.
+WRITES = {"history": [2, 13, NUM_LINES - 1], "checkpoint": [0, 3, 5, 10], "document": [0, 1, 2, 3]}
+FAILING_WRITES = [(kind, number, "ENOSPC") for kind, numbers in WRITES.items() for number in numbers]
+FAILING_WRITES += [(kind, numbers[1], fault) for kind, numbers in WRITES.items() for fault in ("EIO", "torn")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "torn"])
-@pytest.mark.parametrize(("kind", "number"), WRITES)
+@pytest.mark.parametrize(("kind", "number", "fault"), FAILING_WRITES)
 def test_write_that_fails(tmp_path, expected, launch_environment, kind, number, fault):
-    """Four checkpoints are of generations, six of the final training, one is the weights; torn: killed amid it."""
+    """Torn: killed amid it."""
     plan = {"attempts": str(tmp_path), kind: {number: fault}}
     script = faulty_command(plan, f"--workdir={tmp_path / 'run'}")
     done = subprocess.run(script, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -237,8 +240,8 @@ exec "$@"
 def draw_faults(rng: random.Random, rate: float, number: int) -> dict[int, list[str]]:
     """Faults of that many candidates at this rate: half of them go away when tried again."""
     kinds = ("raise", "nan", "hang", "stop", "exit", "segfault", "abort", "kill", "allocate")
-    drawn = {k: rng.choice(kinds) for k in range(number) if rng.random() < rate}
-    return {k: [fault] * rng.choice((1, 2)) for k, fault in drawn.items()}
+    cases = itertools.cycle([[kind] * times for times in (1, 2) for kind in kinds])
+    return {k: next(cases) for k in range(number) if rng.random() < rate}
 
 
 class Memory:
