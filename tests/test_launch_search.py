@@ -31,10 +31,15 @@ def search(environment: dict[str, str], *flags: str) -> subprocess.CompletedProc
     return subprocess.run(command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
-def kill_when(environment: dict[str, str], workdir: pathlib.Path, reached: Callable[[], bool]) -> None:
+def kill_when(
+    environment: dict[str, str], workdir: pathlib.Path, reached: Callable[[], bool], workers: int = 0
+) -> None:
     """Starts the search and kills it as soon as `reached`; the process must not have ended by itself."""
     process = subprocess.Popen(
-        command(*TINY, f"--workdir={workdir}"), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        command(*TINY, f"--workdir={workdir}", f"--workers={workers}"),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     while not reached():
         try:
@@ -101,8 +106,8 @@ def test_killed_at_several_moments_it_ends_as_if_it_had_not_been(whole, tmp_path
         lambda: has("retraining", 1),
         lambda: bool(Checkpoints(Workdir(workdir).final_checkpoints).steps()),
     ]
-    for reached in moments:
-        kill_when(launch_environment, workdir, reached)
+    for reached, workers in zip(moments, (0, 2, 0, 1, 0, 0), strict=True):
+        kill_when(launch_environment, workdir, reached, workers)
     last = search(launch_environment, *TINY, f"--workdir={workdir}")
     assert last.returncode == 0, last.stderr
     assert "resuming" in last.stdout

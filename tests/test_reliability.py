@@ -1,6 +1,6 @@
 """Searches as processes, killed at random moments and with faults injected: they end as if nothing had been.
 
-The long forms are slow: python -m pytest -m slow tests/test_reliability.py
+The long forms are slow: python -m pytest -m slow -s tests/test_reliability.py
 """
 
 from __future__ import annotations
@@ -118,23 +118,16 @@ def check_killed_run(environment, path: pathlib.Path, expected: tuple, seed: int
     assert outcome(path) == expected
 
 
-def test_killed_with_and_without_workers_it_ends_as_if_it_had_not_been(tmp_path, expected, launch_environment):
-    for moment, workers in (((5, 0.05), 2), ((NUM_LINES, -1.0), 0)):
-        kill_at(launch_environment, tmp_path / "run", [f"--workers={workers}"], moment)
-    run(launch_environment, f"--workdir={tmp_path / 'run'}", "--workers=1")
-    assert outcome(tmp_path / "run") == expected
-
-
 def faulty_command(plan: dict, *flags: str) -> list[str]:
     return [sys.executable, str(REPOSITORY / "tests" / "faults.py"), json.dumps(plan), *TINY, *flags]
 
 
-def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, expected, launch_environment):
+def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, launch_environment):
     attempts, workdir = tmp_path / "attempts", tmp_path / "run"
     attempts.mkdir()
     plan = {
         "attempts": str(attempts),
-        "candidates": {1: ["segfault"], 3: ["raise", "kill"], 5: ["nan"]},
+        "candidates": {1: ["segfault"], 2: ["nan"], 3: ["raise", "segfault"]},
         "history": {8: "ENOSPC"},
     }
     script = faulty_command(plan, f"--workdir={workdir}", "--workers=2")
@@ -142,17 +135,14 @@ def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, expe
     assert full.returncode == 2
     assert full.stderr.count("\n") == 1 and full.stderr.startswith("error: "), full.stderr
     assert "No space left on device" in full.stderr and "give the same command" in full.stderr
-    run(launch_environment, f"--workdir={workdir}", "--workers=1")
+    run(launch_environment, f"--workdir={workdir}")
     records, _ = Workdir(workdir).read_history()
     individuals = [record for record in records if record["kind"] == "individual"]
     assert [record["id"] for record in individuals] == list(range(18))  # 16 valid ones and the failed ones, once each
     failures = {record["id"]: record["failure"] for record in individuals if record["failure"]}
-    assert failures.keys() == {3, 5}
-    assert "RuntimeError: injected; tried again: its process ended by SIGKILL" in failures[3]
-    assert "the loss was" in failures[5] and "learning rate" in failures[5]
-    known = {json.loads(line)["id"]: json.loads(line) for line in expected[0] if "individual" in line}
-    for k in (0, 1, 2):  # a segfault costs nothing but time
-        assert timeless(individuals[k]) == known[k]
+    assert failures.keys() == {2, 3}
+    assert "the loss was" in failures[2] and "learning rate" in failures[2]
+    assert failures[3] == "RuntimeError: injected; tried again: its process ended by SIGSEGV"
 
 
 def test_second_interrupt_ends_it_at_once(launch_environment):
