@@ -14,6 +14,7 @@ import json
 import logging
 import pathlib
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -67,7 +68,10 @@ class Checkpoints:
         self.folder = folder.resolve()
 
     def save(self, step: int, data: dict[str, Any], arrays: Mapping[str, Any] | None = None) -> None:
-        """Writes a checkpoint and removes those that are not needed any more, later ones among them."""
+        """Writes a checkpoint and removes those that are not needed any more, later ones among them.
+
+        Raises `OSError` where that is not possible, as on a full disk; the earlier checkpoints stay.
+        """
         from orbax.checkpoint import v1 as ocp
 
         for path in self._numbered():
@@ -75,7 +79,7 @@ class Checkpoints:
                 shutil.rmtree(path)
         folder, policy = str(self.folder), ocp.training.preservation_policies.LatestN(_KEEP)
         settings: Any = {"context": _context(), "preservation_policy": policy}
-        with ocp.training.Checkpointer(folder, **settings) as checkpointer:
+        with _writing(self.folder / str(step)), ocp.training.Checkpointer(folder, **settings) as checkpointer:
             checkpointer.save_checkpointables(step, _content(data, arrays), overwrite=True)
 
     def steps(self) -> list[int]:
@@ -103,13 +107,13 @@ class Checkpoints:
 
 
 def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Writes weights with their JSON document to a folder, in place of what may be there."""
+    """Writes weights with their JSON document to a folder, in place of what may be there. Raises `OSError`."""
     from orbax.checkpoint import v1 as ocp
 
     folder = folder.resolve()
     if folder.exists():
         shutil.rmtree(folder)
-    with _context():
+    with _writing(folder), _context():
         ocp.save_checkpointables(str(folder), _content(data | {"fingerprint": fingerprint(arrays)}, arrays))
 
 
@@ -149,6 +153,28 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
 
 def _content(data: dict[str, Any], arrays: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"data": data} | ({"arrays": dict(arrays)} if arrays else {})
+
+
+@contextlib.contextmanager
+def _writing(folder: pathlib.Path) -> Iterator[None]:
+    """Turns what orbax and tensorstore raise for a full or broken disk into an `OSError` of one sentence."""
+    shown = sys.unraisablehook
+
+    def hook(error: Any) -> None:
+        if str(error.exc_value) != "Event loop is closed":
+            shown(error)
+
+    # The other arrays' writes find orbax's loop closed when one has failed, and each complains, some when all is over;
+    # so after a failure the hook stays.
+    sys.unraisablehook = hook
+    with _quiet():
+        try:
+            yield
+            sys.unraisablehook = shown
+        except (OSError, RuntimeError, ValueError) as error:
+            # tensorstore's: each layer's words, then the system's, then a specification in brackets
+            cause = str(error) if isinstance(error, OSError) else str(error).split(" [")[0].split(": ")[-1]
+            raise OSError(f"{folder} cannot be written ({cause})") from error
 
 
 @contextlib.contextmanager

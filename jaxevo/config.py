@@ -198,6 +198,36 @@ class SearchConfig:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class WorkerConfig:
+    """How candidates are evaluated on this machine; no result depends on it, so a run may go on with another one."""
+
+    workers: int = _field(
+        0,
+        "processes that evaluate candidates, so that one that dies takes nothing along; 0: this process. Several work "
+        "at once on the first generation and on retraining, and with mating_pool=survivors on every generation",
+    )
+    candidate_timeout: float = _field(0.0, "seconds after which a worker's candidate is given up; 0: never")
+    worker_memory_limit: int = _field(0, "MiB of memory that a worker may have; 0: as much as there is")
+    candidates_per_worker: int = _field(100, "candidates after which a worker is replaced by a fresh one")
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 0, "workers", "candidate_timeout", "worker_memory_limit")
+        _check_at_least(self, 1, "candidates_per_worker")
+        for name in ("candidate_timeout", "worker_memory_limit"):
+            limit = getattr(self, name)
+            _check(self.workers > 0 or not limit, name, limit, "only a worker can be ended; give --workers=1 or more")
+
+    def check(self, config: SearchConfig) -> None:
+        """Raises `InputError` if the search cannot be evaluated so."""
+        _check(
+            not self.workers or config.candidates_per_step == 1,
+            "workers",
+            self.workers,
+            f"candidates_per_step={config.candidates_per_step} trains several candidates in one process; use either",
+        )
+
+
 def _check_choice(config: Any, name: str) -> None:
     choices = next(f for f in dataclasses.fields(config) if f.name == name).metadata["choices"]
     _check(getattr(config, name) in choices, name, getattr(config, name), f"choose one of {', '.join(choices)}")

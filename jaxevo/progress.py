@@ -14,11 +14,18 @@ from jaxevo.evolution import Strategy
 
 
 class RunReporter:
-    """Prints a run's progress; `total` candidates are expected."""
+    """Prints a run's progress; `total` candidates are expected.
 
-    def __init__(self, config: EvolutionConfig, console: Console):
+    Args:
+        config: Sizes of the search, and whether a generation's candidates can be evaluated at once.
+        console: Where it is printed.
+        workers: Processes that evaluate candidates.
+    """
+
+    def __init__(self, config: EvolutionConfig, console: Console, workers: int = 0):
         self.total = config.population_size + config.num_offspring * config.num_generations
         self.generations = config.num_generations
+        self.at_once = max(1, workers) if config.mating_pool == "survivors" else 1
         self.console = console
         self._seconds, self._done, self._hits, self._failures = 0.0, 0, 0, 0
         self._progress = Progress(
@@ -75,7 +82,7 @@ class RunReporter:
 
     def _remaining(self, last_id: int) -> float:
         """Seconds until the search's last candidate, at this session's mean so far."""
-        return self._seconds / self._done * max(0, self.total - last_id - 1)
+        return self._seconds / self._done / self.at_once * max(0, self.total - last_id - 1)
 
 
 def _outcome(record: dict[str, Any]) -> str:

@@ -6,17 +6,19 @@ same end. The test images are loaded only after the last choice has been made.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import jax
 import numpy as np
 
 from jaxevo import checkpoint, records
 from jaxevo.classifier import Classifier, Source, wilson_interval
-from jaxevo.config import SearchConfig
+from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import stratified_subset
 from jaxevo.evaluation import Engine, Evaluation, Evaluator, Problem, Seed, make_engine
@@ -24,6 +26,7 @@ from jaxevo.evolution import Individual, RegularizedEvolution, Strategy
 from jaxevo.genome import Genome, dumps
 from jaxevo.training import TrainState
 from jaxevo.workdir import History, Workdir, WorkdirError, write_json, write_text
+from jaxevo.workers import Workers, start_workers
 
 # What a seed is for: no two trainings share their randomness.
 _SEARCH, _RETRAIN, _FINAL = range(3)
@@ -58,6 +61,7 @@ class Task:
     data: SearchData
     load_test: Callable[[], Images]
     data_seconds: float = 0.0  # that loading the data took
+    workers: WorkerConfig = WorkerConfig()
 
 
 class Search:
@@ -86,15 +90,20 @@ class Search:
         self.spent["data"] = task.data_seconds
         self.waiting: list[Individual] = []  # candidates that the strategy has asked for
         self.ahead: dict[int, Evaluation] = {}  # of those that were trained with an earlier one
+        self.workers: Workers | None = None
 
     def run(self) -> dict[str, Any]:
-        """Carries the run to its end and returns the content of `result.json`."""
+        """Carries the run to its end and returns the content of `result.json`.
+
+        Raises `OSError` where something cannot be written; the same call, once it can, goes on from there.
+        """
         strategy = self._resume()
-        while candidates := strategy.ask():
-            self.waiting = candidates
-            for candidate in candidates:
-                self._evaluate(candidate, strategy)
-        winner = self._choose()
+        with self._start_workers() as self.workers:
+            while candidates := strategy.ask():
+                self.waiting = candidates
+                for candidate in candidates:
+                    self._evaluate(candidate, strategy)
+            winner = self._choose()
         self._write_genome(winner, {})
         state, seconds = self._train_final(winner)
         return self._conclude(winner, state, seconds)
@@ -106,6 +115,12 @@ class Search:
         if batch_size == self.config.training.batch_size:
             return self.evaluator.engine
         return make_engine(self.config.engine, self.problem, batch_size, self.config.evolution.max_nodes)
+
+    def _start_workers(self) -> contextlib.AbstractContextManager[Workers | None]:
+        if not self.task.workers.workers:
+            return contextlib.nullcontext()
+        cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        return start_workers(self.task.workers, self.config, self.task.data, self.subset, cache)
 
     def _resume(self) -> Strategy:
         """The strategy as of the newest usable checkpoint; what the history has beyond it will be told again."""
@@ -146,6 +161,8 @@ class Search:
                 self._save(checkpoints, strategy.generation, strategy.state_dict())
             self.reporter.candidate(record, strategy)
             self._stop_if_all_fail(record)
+            if strategy.generation > generation:
+                self._warn_if_at_chance(generation)
 
     def _record(self, candidate: Individual) -> dict[str, Any]:
         """Evaluates a candidate, or reuses an isomorphic one's fitness, and writes it into the history."""
@@ -154,9 +171,7 @@ class Search:
         if known is not None:
             outcome = {"fitness": self.recorded[known]["fitness"], "reused": known, "failure": None, "seconds": {}}
         else:
-            if candidate.id not in self.ahead:
-                self._train_with_others(candidate)
-            evaluation = self.ahead.pop(candidate.id)
+            evaluation = self._train(candidate)
             outcome = {
                 "fitness": evaluation.accuracy,
                 "reused": None,
@@ -171,20 +186,41 @@ class Search:
         self._remember(record)
         return record
 
-    def _train_with_others(self, candidate: Individual) -> None:
-        """Evaluates a candidate, and with it those after it that are to be trained in the same step."""
+    def _train(self, candidate: Individual) -> Evaluation:
+        """Evaluates a candidate: by the workers, or in one step with some of those after it."""
+        if self.workers is not None:
+            for other in self._with_others(candidate, len(self.waiting)):
+                self.workers.submit(other.genome, self._seed(other))
+            return self._await(self._seed(candidate))
+        if candidate.id not in self.ahead:
+            group = self._with_others(candidate, self.config.candidates_per_step)
+            seeds = [self._seed(other) for other in group]
+            evaluations = self.evaluator.evaluate_several([other.genome for other in group], seeds, self.subset)
+            for evaluation in evaluations:
+                self._spend(evaluation.seconds)
+            self.ahead |= dict(zip((other.id for other in group), evaluations, strict=True))
+        return self.ahead.pop(candidate.id)
+
+    def _with_others(self, candidate: Individual, number: int) -> list[Individual]:
+        """A candidate and, up to `number`, those after it that will have to be trained unless one of these fails."""
         group: dict[str, Individual] = {}
         for other in self.waiting[self.waiting.index(candidate) :]:
             key = other.genome.canonical_key() if self.config.reuse_fitness else str(other.id)
             known = key in self.memo or other.id in self.recorded or other.id in self.ahead
-            if len(group) < self.config.candidates_per_step and not known:
+            if len(group) < number and not known:
                 group.setdefault(key, other)
-        seeds: list[Seed] = [(self.config.seed, _SEARCH, other.id) for other in group.values()]
-        genomes = [other.genome for other in group.values()]
-        evaluations = self.evaluator.evaluate_several(genomes, seeds, self.subset)
-        for evaluation in evaluations:
-            self._spend(evaluation.seconds)
-        self.ahead |= dict(zip((other.id for other in group.values()), evaluations, strict=True))
+        return list(group.values())
+
+    def _seed(self, candidate: Individual) -> Seed:
+        return self.config.seed, _SEARCH, candidate.id
+
+    def _await(self, seed: Seed) -> Evaluation:
+        """Waits for the workers; as they work side by side, it is the waiting that is put down as training."""
+        assert self.workers is not None
+        begin = time.perf_counter()
+        evaluation = self.workers.result(seed)
+        self._spend({"train": time.perf_counter() - begin})
+        return evaluation
 
     def _remember(self, record: dict[str, Any]) -> None:
         """Failures are not remembered: an isomorphic genome may succeed."""
@@ -199,6 +235,19 @@ class Search:
                 "cause and give the same command to go on"
             )
 
+    def _warn_if_at_chance(self, generation: int) -> None:
+        """Says what to check when a generation has learnt nothing: no candidate names more than the commonest class."""
+        labels = self.task.data.validation.labels
+        members = [record for record in self.recorded.values() if record["generation"] == generation]
+        trained = [r["fitness"] for r in members if r["fitness"] is not None and r["reused"] is None]
+        commonest = float(np.bincount(labels).max()) / len(labels)
+        if trained and wilson_interval(max(trained), len(labels))[0] <= commonest:
+            self.reporter.message(
+                f"generation {generation}: no candidate is better than naming the commonest class each time "
+                f"({commonest:.2%}), the best has {max(trained):.2%}; check learning_rate and epochs, whether the "
+                "labels belong to the images, and whether pixels range from 0 to 255"
+            )
+
     def _choose(self) -> Individual:
         """The best by fresh trainings: the fitness they were selected for is too good, being the luckiest of many."""
         valid = [record for record in self.recorded.values() if record["fitness"] is not None]
@@ -210,6 +259,11 @@ class Search:
         scores = {record["id"]: record["fitness"] for record in best}
         done = {(r["id"], r["seed"]): r["fitness"] for r in self.history.of_kind("retraining")}
         repeats = range(self.config.retrain_seeds if self.config.retrain_best else 0)
+        if self.workers is not None:
+            for record in best:
+                for k in repeats:
+                    if (record["id"], k) not in done:
+                        self.workers.submit(Genome.from_dict(record["genome"]), self._retrain_seed(record, k))
         for record in best:
             for k in repeats:
                 if (record["id"], k) not in done:
@@ -223,13 +277,19 @@ class Search:
 
     def _retrain(self, record: dict[str, Any], k: int) -> float:
         """Accuracy of one more training; a failed one counts as 0, so that it cannot win."""
-        genome = Genome.from_dict(record["genome"])
-        evaluation = self.evaluator.evaluate(genome, (self.config.seed, _RETRAIN, record["id"], k), self.subset)
-        self._spend(evaluation.seconds)
+        seed = self._retrain_seed(record, k)
+        if self.workers is not None:
+            evaluation = self._await(seed)
+        else:
+            evaluation = self.evaluator.evaluate(Genome.from_dict(record["genome"]), seed, self.subset)
+            self._spend(evaluation.seconds)
         fitness = 0.0 if evaluation.accuracy is None else evaluation.accuracy
         outcome = {"fitness": fitness, "failure": evaluation.failure, "seconds": evaluation.seconds}
         self.history.append("retraining", id=record["id"], seed=k, **outcome)
         return fitness
+
+    def _retrain_seed(self, record: dict[str, Any], k: int) -> Seed:
+        return self.config.seed, _RETRAIN, record["id"], k
 
     def _train_final(self, winner: Individual) -> tuple[TrainState, float]:
         """Trains the winner on all training images, with a checkpoint after each epoch."""

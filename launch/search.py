@@ -21,7 +21,7 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo import config as configs
-from jaxevo.config import SearchConfig
+from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import load_search_data, load_test_data, load_train_data
 from jaxevo.errors import InputError
 from jaxevo.progress import RunReporter, format_duration
@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # imported late, as it brings jax
 
 FLAGS = flags.FLAGS
 SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items()}
+WORKER_SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(WorkerConfig).items()}
 
 flags.DEFINE_enum(
     "preset", "auto", ["auto", "quick", "paper"], "settings to begin with; auto: quick on a CPU, else paper"
@@ -40,6 +41,7 @@ flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
 flags.DEFINE_string("profile", None, "folder for a trace of JAX's profiler, of what this session does")
 common.define_config_flags(SETTINGS, configs.flatten(SearchConfig()), "preset paper")
+common.define_config_flags(WORKER_SETTINGS, configs.flatten(WorkerConfig()), "default")
 common.define_machine_flags()
 
 
@@ -117,7 +119,9 @@ def main() -> None:
     """Flags in, one library call, words out."""
     common.use_compilation_cache()
     console = Console()
+    workers = configs.replace(WorkerConfig(), common.given(WORKER_SETTINGS))
     config, preset = resolve_config(console)
+    workers.check(config)
     seed, data = config.seed, config.data
     load = functools.partial(load_search_data, data.dataset, FLAGS.data_dir, resize=data.resize, seed=seed)
     begin = time.perf_counter()
@@ -142,8 +146,8 @@ def main() -> None:
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
         print_result(read_json(workdir.result), workdir, console)
         return
-    reporter = RunReporter(config.evolution, console)
-    search = Search(Task(config, workdir, images, load_test, data_seconds), reporter)
+    reporter = RunReporter(config.evolution, console, workers.workers)
+    search = Search(Task(config, workdir, images, load_test, data_seconds, workers), reporter)
     if not search.recorded:
         print_estimate(config, search.evaluator, console)
     profile = contextlib.nullcontext()
@@ -156,6 +160,11 @@ def main() -> None:
             result = search.run()
     except SearchFailedError as error:
         raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(
+            f"{error}: the run in {workdir.path} cannot go on, but nothing recorded is lost; when there is room and it "
+            "can be written, give the same command"
+        ) from error
     except DivergedError as error:
         raise InputError(
             f"the final training of {workdir.best_genome} failed ({error}): train that genome by launch/eval.py "

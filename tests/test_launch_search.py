@@ -31,10 +31,15 @@ def search(environment: dict[str, str], *flags: str) -> subprocess.CompletedProc
     return subprocess.run(command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
-def kill_when(environment: dict[str, str], workdir: pathlib.Path, reached: Callable[[], bool]) -> None:
+def kill_when(
+    environment: dict[str, str], workdir: pathlib.Path, reached: Callable[[], bool], workers: int = 0
+) -> None:
     """Starts the search and kills it as soon as `reached`; the process must not have ended by itself."""
     process = subprocess.Popen(
-        command(*TINY, f"--workdir={workdir}"), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        command(*TINY, f"--workdir={workdir}", f"--workers={workers}"),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     while not reached():
         try:
@@ -101,8 +106,8 @@ def test_killed_at_several_moments_it_ends_as_if_it_had_not_been(whole, tmp_path
         lambda: has("retraining", 1),
         lambda: bool(Checkpoints(Workdir(workdir).final_checkpoints).steps()),
     ]
-    for reached in moments:
-        kill_when(launch_environment, workdir, reached)
+    for reached, workers in zip(moments, (0, 2, 0, 1, 0, 0), strict=True):
+        kill_when(launch_environment, workdir, reached, workers)
     last = search(launch_environment, *TINY, f"--workdir={workdir}")
     assert last.returncode == 0, last.stderr
     assert "resuming" in last.stdout
@@ -146,6 +151,8 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         (["--crossover_bias=2"], ["crossover_bias=2"]),
         (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
         (["--conv_kind=full", "--engine=universal"], ["engine=compiled"]),
+        (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),
+        (["--workers=2", "--candidates_per_step=2", "--mating_pool=survivors"], ["workers=2", "candidates_per_step=2"]),
     ],
 )
 def test_wrong_input_ends_in_one_line_and_leaves_nothing(flags, words, tmp_path, launch_environment):

@@ -65,6 +65,15 @@ def test_remaining_time_after_a_resume_is_of_this_session():
     assert file.getvalue().endswith("about 10 s left\n")
 
 
+@pytest.mark.parametrize(("mating_pool", "left"), [("growing", "40 s"), ("survivors", "20 s")])
+def test_workers_shorten_the_remaining_time_where_several_work_at_once(mating_pool: str, left: str):
+    file = io.StringIO()
+    config = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3, mating_pool=mating_pool)
+    reporter = RunReporter(config, Console(file=file, width=300), workers=2)
+    reporter.candidate(record(0, fitness=0.5), strategy(0.5))
+    assert file.getvalue().endswith(f"about {left} left\n")
+
+
 @pytest.mark.parametrize("reason", ["bad shape [/tmp/x]", "axis [batch] of f32[64,8]", "[bold]", "\\[red]", ":boom:"])
 @pytest.mark.parametrize("terminal", [False, True])
 def test_reasons_are_shown_as_they_are(reason: str, terminal: bool):

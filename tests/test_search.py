@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import functools
-import hashlib
+import itertools
 import json
+import os
 
+import faults
 import numpy as np
 import pytest
+from faults import table_fitness
 
 from jaxevo import config as configs
-from jaxevo import evaluation
+from jaxevo import evaluation, workers
 from jaxevo import search as searches
-from jaxevo.config import SearchConfig
+from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import SearchData
 from jaxevo.evaluation import Evaluation, Evaluator
 from jaxevo.genome import Genome, load
@@ -55,12 +59,6 @@ class Silent:
     def training(self, what, done, total, note) -> None: ...
 
 
-def table_fitness(genome: Genome, seed: tuple[int, ...]) -> float:
-    """As if trained: decided by genome and seed, between 0 and 1; every eighth fails."""
-    digest = hashlib.sha256(f"{genome.canonical_key()} {seed}".encode()).digest()
-    return np.nan if digest[0] < 32 else digest[1] / 256
-
-
 @pytest.fixture
 def evaluations(monkeypatch):
     """Replaces training candidates by the table; `limit` interrupts like a signal after so many."""
@@ -94,11 +92,12 @@ def data(digits) -> SearchData:
     return SearchData("digits", digits.train.take(np.arange(100)), digits.validation, digits.class_names)
 
 
-def make(path, data, config: SearchConfig = CONFIG) -> Search:
+def make(path, data, config: SearchConfig = CONFIG, workers: WorkerConfig | None = None) -> Search:
     path.mkdir(exist_ok=True)
     workdir = Workdir(path)
     workdir.open(config, {"preset": "none", "device": "test"})
-    return Search(Task(config, workdir, data, lambda: data.validation), Silent())
+    task = Task(config, workdir, data, lambda: data.validation, workers=workers or WorkerConfig())
+    return Search(task, Silent())
 
 
 def without_times(path) -> list[dict]:
@@ -241,3 +240,76 @@ def test_the_test_images_are_loaded_only_at_the_end(tmp_path, data, evaluations,
     monkeypatch.setattr(Search, "_conclude", lambda self, winner, state, seconds: asked.append("conclude"))
     search.run()
     assert asked == ["final", "conclude"]
+
+
+def test_workers_write_the_same_history_in_whatever_order_they_end(tmp_path, data, evaluations, no_final, monkeypatch):
+    config = configs.replace(CONFIG, {"mating_pool": "survivors"})
+    whole = make(tmp_path / "whole", data, config).run()
+    for number, wait_for in ((1, {}), (2, {}), (2, {0: 3})):
+        attempts = tmp_path / f"attempts{number}{len(wait_for)}"
+        attempts.mkdir()
+        build = functools.partial(faults.build_table, {}, attempts, wait_for)
+        monkeypatch.setattr(workers, "build_evaluate", build)
+        path = tmp_path / f"run{number}{len(wait_for)}"
+        assert make(path, data, config, WorkerConfig(workers=number)).run() == whole
+        assert without_times(path) == without_times(tmp_path / "whole")
+        ended = sorted(attempts.glob("done.*"), key=lambda file: file.stat().st_mtime_ns)
+        numbers = [int(file.suffix[1:]) for file in ended]
+        assert not wait_for or numbers[:4] != sorted(numbers[:4])
+
+
+def test_a_candidate_whose_worker_dies_twice_has_failed_and_is_not_remembered(tmp_path, data, no_final, monkeypatch):
+    plan = {2: ("kill", "kill"), 3: ("kill",), 6: ("segfault", "segfault"), 9: ("raise", "exit")}
+    monkeypatch.setattr(workers, "build_evaluate", functools.partial(faults.build_table, plan, tmp_path, {}))
+    search = make(tmp_path / "run", data, CONFIG, WorkerConfig(workers=1))
+    search.run()
+    records = {r["id"]: r for r in without_times(tmp_path / "run") if r["kind"] == "individual"}
+    assert "SIGKILL" in records[2]["failure"] and "SIGSEGV" in records[6]["failure"]
+    assert records[9]["failure"] == "RuntimeError; tried again: its process ended with exit code 3"
+    assert all(records[k]["fitness"] is None and records[k]["reused"] is None for k in (2, 6, 9))
+    assert records[3]["failure"] in (None, "by the table")
+    assert not {2, 6, 9} & set(search.memo.values())
+    assert sum(r["fitness"] is not None for r in records.values()) >= 28  # P + F * G: each failed one was replaced
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_write_that_fails_stops_it_and_it_goes_on_from_there(
+    tmp_path, data, evaluations, no_final, monkeypatch, number
+):
+    whole = make(tmp_path / "whole", data).run()
+    expected = without_times(tmp_path / "whole")
+    fsync, content, calls = os.fsync, searches.checkpoint._content, itertools.count()
+
+    def fail_from(first: int, function):
+        def wrapped(*args):
+            if next(calls) >= first:
+                raise OSError(number, os.strerror(number))
+            return function(*args)
+
+        return wrapped
+
+    for name, first in (("fsync", 0), ("fsync", 1), ("fsync", 17), ("fsync", len(expected)), ("content", 3)):
+        calls, path = itertools.count(), tmp_path / f"{name}{first}"
+        with monkeypatch.context() as patch, pytest.raises(OSError, match=os.strerror(number)):
+            if name == "fsync":
+                patch.setattr(os, "fsync", fail_from(first, fsync))
+            else:
+                patch.setattr(searches.checkpoint, "_content", fail_from(first, content))
+            make(path, data).run()
+        assert make(path, data).run() == whole
+        assert without_times(path) == expected
+
+
+def test_a_generation_that_learns_nothing_is_pointed_out(tmp_path, data, no_final, monkeypatch):
+    labels = data.validation.labels
+    commonest = np.bincount(labels).max() / len(labels)
+
+    def evaluate(self, genome, seed, subset):
+        return Evaluation(commonest if seed[2] < 8 else 0.5, None, None, {})
+
+    monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+    search = make(tmp_path / "run", data)
+    search.run()
+    told = [message for message in search.reporter.messages if "commonest class" in message]
+    assert [message.split(":")[0] for message in told] == ["generation 0", "generation 1"]
+    assert "learning_rate" in told[0] and "labels" in told[0] and "0 to 255" in told[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import resource
 
 import pytest
 
@@ -206,6 +207,21 @@ def test_damaged_line_is_named_by_its_number(workdir: Workdir, line: bytes):
             f"{workdir.history}, line 2, is damaged; remove it and all after it to go on from there"
         )
     assert workdir.history.read_bytes() == damaged
+
+
+def test_line_that_did_not_fit_on_the_disk_is_dropped(workdir: Workdir):
+    history_of(workdir, "soft")
+    size, limits = workdir.history.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+    history = History(workdir)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            history.append("stagnation", event="lost")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert workdir.history.stat().st_size == size + 10
+    history_of(workdir, "again")
+    assert events_of(workdir) == ["soft", "again"]
 
 
 def test_huge_history_is_refused(workdir: Workdir):
