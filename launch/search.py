@@ -142,7 +142,7 @@ def main() -> None:
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
         print_result(read_json(workdir.result), workdir, console)
         return
-    reporter = RunReporter(config.evolution, console)
+    reporter = RunReporter(config, console)
     search = Search(Task(config, workdir, images, load_test, data_seconds), reporter)
     if not search.recorded:
         print_estimate(config, search.evaluator, console)
