@@ -115,14 +115,15 @@ def operator_success(run: Run) -> list[OperatorSuccess]:
             made.setdefault(operator, []).append(candidate.individual)
     rows = []
     for operator, individuals in sorted(made.items(), key=lambda item: (-len(item[1]), item[0])):
-        beat = _rate(_beats_parents(run, child) for child in individuals if child.parents)
+        beat = _rate(beats_parents(run, child) for child in individuals if child.parents)
         decided = [child for child in individuals if child.generation < run.replay.generation]
         survived = _rate(child.id in run.survivors for child in decided)
         rows.append(OperatorSuccess(operator, len(individuals), beat, survived))
     return rows
 
 
-def _beats_parents(run: Run, child: Individual) -> bool:
+def beats_parents(run: Run, child: Individual) -> bool:
+    """True if a child is better than both parents, or its only one."""
     parents = [run.candidates[parent].individual.fitness for parent in child.parents]
     return child.fitness is not None and all(value is not None and child.fitness > value for value in parents)
 
