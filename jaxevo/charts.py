@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from jaxevo import plots, report
 from jaxevo.asktell import Individual
@@ -88,8 +88,14 @@ def progress(run: Run) -> Figure:
             axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
     panels[-1].set_xlabel("generation")
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.suptitle(f"{run.config.data.dataset}, {run.config.strategy}, seed {run.config.seed}", fontsize=12)
+    dataset = pathlib.Path(run.config.data.dataset).name[-40:]
+    figure.suptitle(_plain(f"{dataset}, {run.config.strategy}, seed {run.config.seed}"), fontsize=12)
     return figure
+
+
+def _plain(text: str) -> str:
+    """Words of a record, in which dollars would begin a formula."""
+    return text.replace("$", r"\$")
 
 
 def _line(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, style: int) -> None:
@@ -150,7 +156,7 @@ def _operators(axes: Axes, run: Run) -> None:
             if outcomes:
                 x.append((low + min(high - 1, last)) / 2)
                 y.append(statistics.fmean(outcomes))
-        _line(axes, x, y, operator, style)
+        _line(axes, x, y, _plain(operator), style)
 
 
 def parameters_against_error(points: Sequence[Point]) -> Figure:
@@ -167,11 +173,15 @@ def parameters_against_error(points: Sequence[Point]) -> Figure:
             **{"linestyle": "none", "marker": MARKERS[k % len(MARKERS)], "markersize": 8, "capsize": 3},
             color=COLORS[k % len(COLORS)],
             markerfacecolor="white" if "(paper)" in point.name else COLORS[k % len(COLORS)],
-            label=f"{point.name}: {point.parameters / 1e6:.2f} M, {error:.2f} %",
+            label=f"{point.name}: {point.parameters:,}, {error:.2f} %",
         )
-    axes.set_xscale("log")
-    axes.set(xlabel="parameters", ylabel="test error (%)")
+    decades = np.log10([point.parameters for point in points])
+    axes.set(xscale="log", xlim=(10 ** np.floor(decades.min() - 0.05), 10 ** np.ceil(decades.max() + 0.05)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.margins(y=0.15)
     axes.set_ylim(bottom=0)
+    axes.set(xlabel="parameters", ylabel="test error (%)")
     axes.grid(color="#ebebeb", which="both")
     axes.set_axisbelow(True)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
@@ -185,9 +195,12 @@ def best_so_far(curves: Mapping[str, np.ndarray], what: str) -> Figure:
     for k, (name, values) in enumerate(curves.items()):
         trainings = np.arange(1, values.shape[1] + 1)
         color, dashes = COLORS[k % len(COLORS)], STYLES[k % len(STYLES)]
-        axes.plot(trainings, values.mean(0), label=name, color=color, linestyle=dashes, linewidth=1.8)
+        style = {"color": color, "linestyle": dashes, "linewidth": 1.8, "drawstyle": "steps-post"}
+        axes.plot(trainings, values.mean(0), label=name, **style)
         if len(values) > 1:
-            axes.fill_between(trainings, values.min(0), values.max(0), color=color, alpha=0.12, linewidth=0)
+            axes.fill_between(
+                trainings, values.min(0), values.max(0), color=color, alpha=0.12, linewidth=0, step="post"
+            )
     axes.set(xlabel="trainings done (isomorphic genomes not counted)", ylabel="best validation accuracy so far")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

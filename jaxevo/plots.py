@@ -13,6 +13,7 @@ import tempfile
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
@@ -108,13 +109,13 @@ def _box(axes: Axes, x: float, top: float, width: float, height: float, fill: st
         linewidth=0.9,
         zorder=4 if text else 2,
     )
-    axes.add_patch(shape)
+    axes.add_artist(shape)
     if text:
         axes.text(x, top + height / 2, text, ha="center", va="center", fontsize=8.5, color=INK, zorder=5)
 
 
 def _line(axes: Axes, x: float, begin: float, end: float) -> None:
-    axes.plot([x, x], [begin, end], color=EDGE, linewidth=1.2, zorder=3, solid_capstyle="butt")
+    axes.add_artist(Line2D([x, x], [begin, end], color=EDGE, linewidth=1.2, zorder=3, solid_capstyle="butt"))
 
 
 def _edge(axes: Axes, x: float, y: float, end: float, arrive: float, arrow: bool) -> None:
@@ -129,4 +130,4 @@ def _edge(axes: Axes, x: float, y: float, end: float, arrive: float, arrow: bool
         path=Path(vertices, codes), arrowstyle=style, mutation_scale=1, color=EDGE, linewidth=1.2, zorder=3
     )
     patch.set_path_effects([withStroke(linewidth=3.2, foreground="white")])
-    axes.add_patch(patch)
+    axes.add_artist(patch)

@@ -83,8 +83,8 @@ def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, pre
 
     dataset, seeds = config.data.dataset, FLAGS.seeds
     caption = (
-        f"Strategies on {dataset}: {FLAGS.evaluations} trainings a search, {seeds} seeds, preset {preset}. Mean ± "
-        "standard deviation over seeds; test accuracy is that of the winner after the final training."
+        f"Strategies on {dataset}: {FLAGS.evaluations} trainings a search, preset {preset}. Mean ± standard deviation "
+        "over seeds; test accuracy is that of the winner after the final training."
     )
     text = comparison.markdown(outcomes, caption)
     write_text(path / "comparison.md", text)

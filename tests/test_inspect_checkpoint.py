@@ -50,7 +50,7 @@ def test_text_and_json(folder):
         start(folder, "--workdir=run", "--id=5"),
         start(folder, "--workdir=young", "--id=1", columns=120),
         start(folder, "--workdir=empty"),
-        start(folder, "--workdir=run", "--json", "--export_best=exported.json"),
+        start(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
     ]
     results = [finish(process) for process in processes]
     assert [(code, err) for code, _, err in results] == [(0, "")] * 4
@@ -83,6 +83,9 @@ def test_text_and_json(folder):
     assert [individual["id"] for individual in parsed["population"]] == [3, 5]
     assert parsed["operators"][0]["survived"]["successes"] == 2
     assert genomes.load(folder / "exported.json")[1]["id"] == 2
+    pictures = sorted(path.name for path in (folder / "of" / "run").iterdir())
+    assert pictures == ["cells.png", "cells.svg", "progress.png", "progress.svg"]
+    assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
 
 
 def test_errors_are_one_line(folder):
@@ -94,6 +97,7 @@ def test_errors_are_one_line(folder):
         "history.jsonl, line 7, is damaged": ("--workdir=damaged",),
         "has no individual 99": ("--workdir=run", "--id=99"),
         "there.json exists already": ("--workdir=run", "--export_best=there.json"),
+        "nothing to draw": ("--workdir=empty", "--plot=pictures"),
         "nothing to export": ("--workdir=empty", "--export_best=new.json"),
         "No such file or directory": ("--workdir=run", "--export_best=nowhere/new.json"),
     }
