@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from jaxevo import plots, report
 from jaxevo.asktell import Individual
@@ -175,9 +175,10 @@ def parameters_against_error(points: Sequence[Point]) -> Figure:
             markerfacecolor="white" if "(paper)" in point.name else COLORS[k % len(COLORS)],
             label=f"{point.name}: {point.parameters:,}, {error:.2f} %",
         )
-    decades = np.log10([point.parameters for point in points])
-    axes.set(xscale="log", xlim=(10 ** np.floor(decades.min() - 0.05), 10 ** np.ceil(decades.max() + 0.05)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    sizes = [point.parameters for point in points]
+    decade = 10 ** np.floor(np.log10(min(sizes)) - 0.05)
+    axes.set(xscale="log", xlim=(decade, max(2 * max(sizes), 20 * decade)))
+    axes.xaxis.set_major_formatter(EngFormatter())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(y=0.15)
     axes.set_ylim(bottom=0)

@@ -96,6 +96,13 @@ def test_no_edge_passes_a_box(genome: Genome):
                 assert other.x - one.x >= (one.width + other.width) / 2 + layout.SPACE - 1e-6
         assert all(link.target.layer == link.source.layer + 1 for link in arranged.links)
         assert edges(arranged) == wanted_edges(cell)
+        into: dict[int | None, list[layout.Link]] = {}
+        for link in arranged.links:
+            if not link.target.is_lane:
+                into.setdefault(link.target.state, []).append(link)
+        for links in into.values():  # edges into one box do not cross
+            ends = [(link.source.x, arranged.end(link)) for link in links]
+            assert sorted(ends) == sorted(ends, key=lambda pair: (pair[1], pair[0]))
 
 
 def edges(arranged: layout.Layout) -> Counter[tuple]:

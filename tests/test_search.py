@@ -145,6 +145,7 @@ def test_other_strategies_resume_as_well(strategy, tmp_path, data, evaluations, 
         assert evaluations.count == total
     run = records.load(Workdir(tmp_path / "whole"))
     assert run.searched and run.replay.population
+    assert sum(candidate.reused is None for candidate in run.candidates.values()) == 15
     fitness = [c.individual.fitness for c in run.candidates.values() if c.individual.fitness is not None]
     assert run.replay.best is not None and run.replay.best.fitness == max(fitness)
 
