@@ -13,6 +13,12 @@ from typing import Any
 
 from jaxevo.errors import InputError
 
+# Settings that runs of earlier versions do not have; the defaults are what those did.
+ADDED_LATER = (
+    *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
+    *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
+)
+
 
 def _field(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
     return dataclasses.field(default=default, metadata={"help": help_text, "choices": choices})
@@ -259,6 +265,12 @@ def _check_choice(config: Any, name: str) -> None:
 def flatten(config: Any) -> dict[str, Any]:
     """All leaf fields by flag name; those of `final_training` begin with `final_`."""
     return {name: _get(config, path) for name, (path, _) in leaf_fields(type(config)).items()}
+
+
+def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's settings by flag name, where one of an earlier version lacks what came later: defaults change nothing."""
+    defaults = flatten(SearchConfig())
+    return {name: defaults[name] for name in ADDED_LATER} | dict(stored)
 
 
 def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field]]:

@@ -152,7 +152,8 @@ def is_searched(config: SearchConfig, strategy: Strategy, candidates: Mapping[in
 
 
 def _read_config(document: _Fields) -> SearchConfig:
-    stored, values = document.inner("config"), {}
+    inner, values = document.inner("config"), {}
+    stored = dataclasses.replace(inner, data=configs.complete(inner.data))
     for name, (_, field) in configs.leaf_fields(SearchConfig).items():
         values[name] = stored.take(name, type(field.default))
     try:

@@ -10,9 +10,10 @@ import sys
 import pytest
 from conftest import REPOSITORY
 
+# Programs of the same shapes as in test_launch_search.py: compiled once for both.
 TINY = (
     "--preset=quick --population_size=2 --num_offspring=2 --max_nodes=3 --channels=2 --epochs=1 --num_normal_cells=1 "
-    "--train_examples=64 --batch_size=32 --retrain_best=0 --final_epochs=1 --final_batch_size=32 --num_ants=2"
+    "--train_examples=300 --batch_size=32 --retrain_best=0 --final_epochs=1 --final_batch_size=32 --num_ants=2"
 ).split()
 
 

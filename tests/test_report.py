@@ -12,7 +12,7 @@ import pytest
 from jaxevo import genome as genomes
 from jaxevo import report
 from jaxevo.asktell import Individual
-from jaxevo.config import EvolutionConfig, SearchConfig
+from jaxevo.config import ADDED_LATER, EvolutionConfig, SearchConfig
 from jaxevo.errors import InputError
 from jaxevo.evolution import RegularizedEvolution
 from jaxevo.genome import Cell, Genome, Node, Op
@@ -253,6 +253,18 @@ def test_a_damaged_config(tmp_path, changes, message):
     workdir.config.write_text(json.dumps(json.loads(workdir.config.read_text()) | changes))
     with pytest.raises(WorkdirError, match=f"config.json.*{message}"):
         load(workdir)
+
+
+def test_a_run_of_an_earlier_version(tmp_path):
+    workdir = write_run(tmp_path, table_records())
+    document = json.loads(workdir.config.read_text())
+    for name in ADDED_LATER:
+        del document["config"][name]
+    workdir.config.write_text(json.dumps(document))
+    assert load(workdir).config == SMALL
+    workdir.open(SMALL, {})  # goes on with it
+    with pytest.raises(WorkdirError, match="strategy was 'rea', is 'aco'"):
+        workdir.open(dataclasses.replace(SMALL, strategy="aco"), {})
 
 
 @pytest.mark.parametrize(("name", "value"), [("population_size", 0), ("mating_pool", "none"), ("seed", "0")])
