@@ -67,7 +67,7 @@ def main() -> None:
                 baseline = scores
                 cells.append(f"{scores.mean():.3f}")
             else:
-                p = wilcoxon(scores - baseline, alternative="greater").pvalue
+                _, p = wilcoxon(scores - baseline, alternative="greater")
                 cells.append(f"{scores.mean():.3f} (p = {p:.1g})")
         print(f"| {10 + 10 * generations} | {sizes[0]}, {sizes[1]} | {noise} | {' | '.join(cells)} |", flush=True)
 

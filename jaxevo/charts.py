@@ -106,8 +106,9 @@ def _line(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, style:
 
 def _fitness(axes: Axes, run: Run) -> None:
     rows = [row for row in report.generations(run) if row.best is not None and row.median is not None]
-    valid = [c.individual for c in run.candidates.values() if c.individual.fitness is not None]
-    axes.scatter([i.generation for i in valid], [i.fitness for i in valid], s=9, color=LIGHT, label="each candidate")
+    individuals = [candidate.individual for candidate in run.candidates.values()]
+    points = np.array([(i.generation, i.fitness) for i in individuals if i.fitness is not None]).reshape(-1, 2)
+    axes.scatter(points[:, 0], points[:, 1], s=9, color=LIGHT, label="each candidate")
     generations = [row.generation for row in rows]
     _line(axes, generations, [row.best for row in rows if row.best is not None], "best so far", 0)
     _line(axes, generations, [row.median for row in rows if row.median is not None], "median of those born", 1)

@@ -33,10 +33,10 @@ LEAST_WIDTH, MARGIN, TITLE, PAD = 2.4, 0.25, 0.45, 0.08  # PAD: from a block to 
 def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
     """Writes `path`.svg and `path`.png, each whole or not at all; the same figure gives the same files."""
     written = []
-    for suffix, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
+    for suffix, metadata in ((".svg", {"Date": None}), (".png", {})):
         content = io.BytesIO()
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxevo"}):
-            figure.savefig(content, format=suffix[1:], facecolor="white", **options)
+            figure.savefig(content, format=suffix[1:], facecolor="white", dpi=150, metadata=metadata)
         target = path.with_name(path.name + suffix)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{target.name}.")
         with os.fdopen(handle, "wb") as file:
