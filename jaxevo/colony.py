@@ -31,6 +31,7 @@ class AntColony(Generational):
     at the end of an iteration the best ant so far moves that of its own towards its fitness ("global update"). As
     local updates need no fitness, all ants of an iteration can be evaluated at once.
 
+    Unlike DeepSwarm, an iteration zero of one random ant is left out, and every network is trained from fresh weights.
     Fitness must not be negative, as an accuracy is not. The population, the best P so far, has no part in it.
     """
 
