@@ -13,6 +13,12 @@ from typing import Any
 
 from jaxevo.errors import InputError
 
+# Settings that runs of earlier versions do not have; the defaults are what those did.
+ADDED_LATER = (
+    *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
+    *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
+)
+
 
 def _field(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
     return dataclasses.field(default=default, metadata={"help": help_text, "choices": choices})
@@ -56,6 +62,8 @@ class EvolutionConfig:
         "where parents are drawn from: the population with the offspring so far (growing, Algorithm 1) or without",
         ("growing", "survivors"),
     )
+    crossover: bool = _field(True, "rea makes an offspring of two parents; without, of the better one alone")
+    stagnation_avoidance: bool = _field(True, "rea avoids stagnation, softly and then hard; without, it does not")
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "population_size", "num_offspring", "sample_size", "min_nodes", "stagnation_patience")
@@ -71,6 +79,31 @@ class EvolutionConfig:
         _check_probabilities(self, "crossover_bias", "op_mutation_prob", "edge_mutation_prob", "add_node_prob")
         _check_probabilities(self, "stagnant_op_mutation_prob", "stagnant_edge_mutation_prob")
         _check_choice(self, "mating_pool")
+
+    @property
+    def num_candidates(self) -> int:
+        """P + F G, which every strategy tries; hard stagnation avoidance and failures come on top."""
+        return self.population_size + self.num_offspring * self.num_generations
+
+
+@dataclasses.dataclass(frozen=True)
+class ColonyConfig:
+    """The ant colony (`strategy="aco"`), with the defaults of DeepSwarm (Byla and Pang 2019, arXiv 1905.07350)."""
+
+    num_ants: int = _field(16, "aco: ants an iteration; B grows by one with each, up to B_max")
+    greediness: float = _field(0.5, "aco: probability that an ant takes the option of most pheromone (q_0)")
+    pheromone_start: float = _field(0.1, "aco: pheromone on every option at first (tau_0)")
+    pheromone_decay: float = _field(0.1, "aco: how far each ant moves the pheromone of its choices to the start (rho)")
+    pheromone_evaporation: float = _field(
+        0.1, "aco: how far the best ant so far moves that of its choices to its fitness (alpha)"
+    )
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "num_ants")
+        _check_probabilities(self, "greediness", "pheromone_decay")
+        _check(self.pheromone_start > 0, "pheromone_start", self.pheromone_start, "it is positive")
+        value = self.pheromone_evaporation
+        _check(0 <= value < 1, "pheromone_evaporation", value, "it lies in [0, 1)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +192,16 @@ class SearchConfig:
     """A whole search: the same configuration gives the same result on the same machine."""
 
     seed: int = _field(0, "the run's only source of randomness")
+    strategy: str = _field(
+        "rea",
+        "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018, who had population_size=100 and "
+        "sample_size=25; 10 and 3 for a small one); random: no selection; aco: ant colony (DeepSwarm, Byla and Pang "
+        "2019). All try P + F G candidates",
+        ("rea", "aging", "random", "aco"),
+    )
+    max_trainings: int = _field(
+        0, "end the search after so many trainings of candidates, isomorphic ones not counted; 0: only after the last"
+    )
     reuse_fitness: bool = _field(True, "give an isomorphic genome the fitness that was measured first")
     retrain_best: int = _field(3, "how many of the best are trained again with fresh seeds before the final choice")
     retrain_seeds: int = _field(2, "fresh trainings of each of them")
@@ -173,6 +216,7 @@ class SearchConfig:
     )
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     evolution: EvolutionConfig = dataclasses.field(default_factory=EvolutionConfig)
+    colony: ColonyConfig = dataclasses.field(default_factory=ColonyConfig)
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
     final_training: TrainingConfig = dataclasses.field(
@@ -180,7 +224,7 @@ class SearchConfig:
     )
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best")
+        _check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best", "max_trainings")
         _check_at_least(self, 1, "max_consecutive_failures", "candidates_per_step")
         _check(
             self.candidates_per_step == 1
@@ -190,12 +234,27 @@ class SearchConfig:
             "several at once need engine=universal and mating_pool=survivors, where parents do not wait for offspring",
         )
         _check_choice(self, "engine")
+        _check_choice(self, "strategy")
+        evolution = self.evolution
+        _check(
+            self.strategy != "aging"
+            or evolution.op_mutation_prob + evolution.edge_mutation_prob + evolution.add_node_prob > 0,
+            "strategy",
+            self.strategy,
+            "it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
+        )
         _check(
             self.engine != "universal" or self.network.conv_kind == "separable",
             "engine",
             self.engine,
             f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
         )
+
+    @property
+    def num_candidates(self) -> int:
+        """How many candidates to expect, at most `max_trainings` if that ends the search."""
+        expected = self.evolution.num_candidates
+        return min(expected, self.max_trainings) if self.max_trainings else expected
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,6 +295,12 @@ def _check_choice(config: Any, name: str) -> None:
 def flatten(config: Any) -> dict[str, Any]:
     """All leaf fields by flag name; those of `final_training` begin with `final_`."""
     return {name: _get(config, path) for name, (path, _) in leaf_fields(type(config)).items()}
+
+
+def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's settings by flag name, where one of an earlier version lacks what came later: defaults change nothing."""
+    defaults = flatten(SearchConfig())
+    return {name: defaults[name] for name in ADDED_LATER} | dict(stored)
 
 
 def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field]]:

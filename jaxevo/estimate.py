@@ -42,8 +42,7 @@ def estimate(config: SearchConfig, evaluator: Evaluator) -> Estimate:
     epoch = max(1, num_train // config.training.batch_size) * steps
     each_compile = compiling if config.engine == "compiled" else 0.0
     candidate = config.training.epochs * epoch + evaluation + each_compile
-    evolution = config.evolution
-    candidates = evolution.population_size + evolution.num_offspring * evolution.num_generations
+    candidates = config.num_candidates
     final_epoch = max(1, num_final // config.final_training.batch_size) * steps
     once = compiling if config.engine != "compiled" else 0.0
     return Estimate(

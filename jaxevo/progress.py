@@ -9,23 +9,22 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from jaxevo.config import EvolutionConfig
-from jaxevo.evolution import Strategy
+from jaxevo.asktell import Strategy
+from jaxevo.config import SearchConfig
 
 
 class RunReporter:
     """Prints a run's progress; `total` candidates are expected.
 
     Args:
-        config: Sizes of the search, and whether a generation's candidates can be evaluated at once.
+        config: How many candidates, and whether a generation's can be evaluated at once.
         console: Where it is printed.
         workers: Processes that evaluate candidates.
     """
 
-    def __init__(self, config: EvolutionConfig, console: Console, workers: int = 0):
-        self.total = config.population_size + config.num_offspring * config.num_generations
-        self.generations = config.num_generations
-        self.at_once = max(1, workers) if config.mating_pool == "survivors" else 1
+    def __init__(self, config: SearchConfig, console: Console, workers: int = 0):
+        self.total = config.num_candidates
+        self.at_once = max(1, workers) if config.evolution.mating_pool == "survivors" else 1
         self.console = console
         self._seconds, self._done, self._hits, self._failures = 0.0, 0, 0, 0
         self._progress = Progress(
@@ -58,9 +57,8 @@ class RunReporter:
         best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
         left = format_duration(self._remaining(record["id"]))
         note = f"best {best}, {self._hits} reused, {self._failures} failed, about {left} left"
-        self._show(
-            "search", f"generation {record['generation']}/{self.generations}", record["id"] + 1, self.total, note
-        )
+        description = f"generation {record['generation']}/{strategy.num_generations}"
+        self._show("search", description, record["id"] + 1, self.total, note)
         if not self.console.is_terminal:
             self.message(
                 f"generation {record['generation']:3d}  candidate {record['id']:4d}  {_outcome(record)}  {note}"

@@ -1,6 +1,7 @@
 """The records of a run read back, each checked as it is taken: they may come from strangers.
 
-`load` reads configuration, history and result, and goes through the history again with the search's own selection.
+`load` reads configuration, history and result, and goes through the history again with the search's own strategy; as
+nothing is drawn by it, a run of another NumPy can be read too.
 Control characters, which a terminal obeys, are escaped. JAX is not imported.
 """
 
@@ -14,10 +15,11 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from jaxevo import config as configs
+from jaxevo.asktell import Individual, Strategy
 from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError
-from jaxevo.evolution import Individual, RegularizedEvolution
 from jaxevo.genome import Genome
+from jaxevo.strategies import make_strategy
 from jaxevo.workdir import Workdir, WorkdirError, read_json
 
 PARTS = ("compile", "train", "evaluate")  # of the seconds that a training took
@@ -48,27 +50,6 @@ class Retraining:
     seconds: dict[str, float]
 
 
-class Replay(RegularizedEvolution):
-    """The paper's selection over recorded individuals: nothing is drawn, so another NumPy's run can be read too."""
-
-    def __init__(self, config: SearchConfig) -> None:
-        super().__init__(config.evolution, config.seed)
-        self.survivors: set[int] = set()  # individuals that were still there when their generation was complete
-
-    def take(self, individual: Individual) -> None:
-        """Goes on by one. Raises `ValueError` for an individual that cannot be the next."""
-        generation = self.generation
-        if self.done or individual.generation != generation:
-            raise ValueError(
-                f"an individual of generation {individual.generation}, while the run is in generation {generation} "
-                f"of {self.config.num_generations}"
-            )
-        self._pending[individual.id] = individual
-        self.tell(individual)
-        if self.generation > generation:
-            self.survivors |= {member.id for member in self.population if member.generation == generation}
-
-
 @dataclasses.dataclass(frozen=True)
 class Run:
     """All that `load` has read; `replay` has gone through every candidate."""
@@ -76,11 +57,17 @@ class Run:
     path: pathlib.Path
     config: SearchConfig
     about: dict[str, Any]  # preset, device and versions
-    replay: Replay
+    replay: Strategy
+    survivors: set[int]  # individuals that were still in the population when their generation was complete
     candidates: dict[int, Candidate]  # by id, in the order of their evaluation
     retrainings: list[Retraining]
     result: dict[str, Any] | None  # None while the run is incomplete
     checkpoints: dict[str, list[int]]  # numbers of those of the search and of the final training, oldest first
+
+    @property
+    def searched(self) -> bool:
+        """True if no candidate will follow."""
+        return is_searched(self.config, self.replay, self.candidates)
 
     @property
     def best(self) -> Individual | None:
@@ -135,28 +122,38 @@ def load(workdir: Workdir) -> Run:
     about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
     about["versions"] = {printable(name): versions.take(name, str) for name in versions.data}
     config = _read_config(document)
-    replay, candidates, retrainings, events = Replay(config), {}, [], 0
+    replay, survivors, candidates, retrainings, events = make_strategy(config), set(), {}, [], 0
     for number, record in enumerate(workdir.read_history()[0], 1):
         fields = _Fields(f"{workdir.history}, line {number}", record)
         if record["kind"] == "individual":
             candidate = _read_candidate(fields, candidates)
             candidates[candidate.individual.id] = candidate
+            generation = replay.generation
             try:
-                replay.take(candidate.individual)
+                replay.replay(candidate.individual)
             except ValueError as error:
                 raise fields.error(str(error)) from None
+            if replay.generation > generation:
+                survivors |= {member.id for member in replay.population if member.generation == generation}
         elif record["kind"] == "stagnation":
             _check_event(fields, replay, events)
             events += 1
         elif record["kind"] == "retraining":
             retrainings.append(_read_retraining(fields, candidates))
     checkpoints = {"search": _numbered(workdir.checkpoints), "final": _numbered(workdir.final_checkpoints)}
-    result = _read_result(workdir, candidates, replay.done)
-    return Run(workdir.path, config, about, replay, candidates, retrainings, result, checkpoints)
+    result = _read_result(workdir, candidates, is_searched(config, replay, candidates))
+    return Run(workdir.path, config, about, replay, survivors, candidates, retrainings, result, checkpoints)
+
+
+def is_searched(config: SearchConfig, strategy: Strategy, candidates: Mapping[int, Candidate]) -> bool:
+    """True if the strategy is at its end, or `max_trainings` are spent."""
+    trainings = sum(candidate.reused is None for candidate in candidates.values())
+    return strategy.done or 0 < config.max_trainings <= trainings
 
 
 def _read_config(document: _Fields) -> SearchConfig:
-    stored, values = document.inner("config"), {}
+    inner, values = document.inner("config"), {}
+    stored = dataclasses.replace(inner, data=configs.complete(inner.data))
     for name, (_, field) in configs.leaf_fields(SearchConfig).items():
         values[name] = stored.take(name, type(field.default))
     try:
@@ -200,7 +197,7 @@ def _read_seconds(fields: _Fields) -> dict[str, float]:
     return {part: seconds.take(part, float) for part in PARTS if part in seconds.data}
 
 
-def _check_event(fields: _Fields, replay: Replay, number: int) -> None:
+def _check_event(fields: _Fields, replay: Strategy, number: int) -> None:
     """The replay must come to the same avoidances: else its population is not the run's."""
     recorded = fields.take("event", str), fields.take("generation", int), fields.take("best", int)
     replayed = [(event.kind, event.generation, event.best_id) for event in replay.events]

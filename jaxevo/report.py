@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxevo import config as configs
+from jaxevo.asktell import Individual
 from jaxevo.errors import InputError
-from jaxevo.evolution import Individual
 from jaxevo.genome import NUM_INPUTS, Cell, dumps
 from jaxevo.records import PARTS, Run, printable
 
@@ -60,8 +60,8 @@ def state(run: Run) -> str:
     config, replay = run.config, run.replay
     if run.result:
         return "complete"
-    if not replay.done:
-        where = f"in generation {replay.generation} of {config.evolution.num_generations}"
+    if not run.searched:
+        where = f"in generation {replay.generation} of {replay.num_generations}"
         return f"incomplete: {where}, {len(run.candidates)} candidates known"
     asked = config.retrain_best * config.retrain_seeds
     if len(run.retrainings) < asked and not run.checkpoints["final"]:
@@ -115,14 +115,15 @@ def operator_success(run: Run) -> list[OperatorSuccess]:
             made.setdefault(operator, []).append(candidate.individual)
     rows = []
     for operator, individuals in sorted(made.items(), key=lambda item: (-len(item[1]), item[0])):
-        beat = _rate(_beats_parents(run, child) for child in individuals if child.parents)
+        beat = _rate(beats_parents(run, child) for child in individuals if child.parents)
         decided = [child for child in individuals if child.generation < run.replay.generation]
-        survived = _rate(child.id in run.replay.survivors for child in decided)
+        survived = _rate(child.id in run.survivors for child in decided)
         rows.append(OperatorSuccess(operator, len(individuals), beat, survived))
     return rows
 
 
-def _beats_parents(run: Run, child: Individual) -> bool:
+def beats_parents(run: Run, child: Individual) -> bool:
+    """True if a child is better than both parents, or its only one."""
     parents = [run.candidates[parent].individual.fitness for parent in child.parents]
     return child.fitness is not None and all(value is not None and child.fitness > value for value in parents)
 

@@ -17,13 +17,14 @@ import jax
 import numpy as np
 
 from jaxevo import checkpoint, records
+from jaxevo.asktell import Individual, Strategy
 from jaxevo.classifier import Classifier, Source, wilson_interval
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import stratified_subset
 from jaxevo.evaluation import Engine, Evaluation, Evaluator, Problem, Seed, make_engine
-from jaxevo.evolution import Individual, RegularizedEvolution, Strategy
 from jaxevo.genome import Genome, dumps
+from jaxevo.strategies import make_strategy
 from jaxevo.training import TrainState
 from jaxevo.workdir import History, Workdir, WorkdirError, write_json, write_text
 from jaxevo.workers import Workers, start_workers
@@ -99,14 +100,21 @@ class Search:
         """
         strategy = self._resume()
         with self._start_workers() as self.workers:
-            while candidates := strategy.ask():
+            while not self.budget_spent and (candidates := strategy.ask()):
                 self.waiting = candidates
                 for candidate in candidates:
-                    self._evaluate(candidate, strategy)
+                    if not self.budget_spent:
+                        self._evaluate(candidate, strategy)
             winner = self._choose()
         self._write_genome(winner, {})
         state, seconds = self._train_final(winner)
         return self._conclude(winner, state, seconds)
+
+    @property
+    def budget_spent(self) -> bool:
+        """True once `max_trainings` are recorded."""
+        trainings = sum(record["reused"] is None for record in self.recorded.values())
+        return 0 < self.config.max_trainings <= trainings
 
     @functools.cached_property
     def final_engine(self) -> Engine:
@@ -124,7 +132,7 @@ class Search:
 
     def _resume(self) -> Strategy:
         """The strategy as of the newest usable checkpoint; what the history has beyond it will be told again."""
-        strategy = RegularizedEvolution(self.config.evolution, self.config.seed)
+        strategy = make_strategy(self.config)
         newest = checkpoint.Checkpoints(self.task.workdir.checkpoints).load_newest()
         if newest is not None:
             step, state, _, problems = newest
@@ -136,7 +144,7 @@ class Search:
                     strategy.load_state_dict(state)
             except (KeyError, TypeError, ValueError) as error:
                 self.reporter.message(f"checkpoint {step} is not of this search ({error}); going on from the history")
-                strategy = RegularizedEvolution(self.config.evolution, self.config.seed)
+                strategy = make_strategy(self.config)
         if self.recorded:
             self.reporter.message(f"resuming: {len(self.recorded)} candidates are known already")
         return strategy

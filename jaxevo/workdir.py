@@ -22,7 +22,7 @@ import platform
 import tempfile
 from typing import Any
 
-from jaxevo.config import SearchConfig, flatten
+from jaxevo.config import SearchConfig, complete, flatten
 from jaxevo.errors import InputError
 
 SCHEMA_VERSION = 1
@@ -126,7 +126,7 @@ class Workdir:
             write_json(self.config, document)
             return document
         document = self.read_config()
-        differences = _differences(document["config"], flatten(config))
+        differences = _differences(complete(document["config"]), flatten(config))
         if document.get("data") != extra.get("data"):
             differences.append("the images are not those it began with")
         if differences:

@@ -1,19 +1,27 @@
-"""What the launchers share: flags made from the config dataclasses, and errors in one line."""
+"""What the launchers share: flags made from the config dataclasses, the images, and errors in one line."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pathlib
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags, logging
+from rich.console import Console
 
+from jaxevo import config as configs
+from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError
+
+if TYPE_CHECKING:  # imported late, as a launcher may need none of it
+    from jaxevo.datasets import Images, SearchData
 
 FLAGS = flags.FLAGS
 
@@ -34,6 +42,47 @@ def define_config_flags(fields: Mapping[str, dataclasses.Field], defaults: Mappi
 def given(names: Iterable[str]) -> dict[str, Any]:
     """The settings that the command line sets."""
     return {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
+
+
+def define_preset_flag() -> None:
+    """Which settings are changed by flags."""
+    flags.DEFINE_enum(
+        "preset", "auto", ["auto", "quick", "paper"], "settings to begin with; auto: quick on a CPU, else paper"
+    )
+
+
+def resolve_config(settings: Iterable[str], console: Console) -> tuple[SearchConfig, str]:
+    """The configuration that preset and flags give, and the preset's name."""
+    import jax
+
+    from jaxevo.datasets import load_train_data
+    from jaxevo.evaluation import choose_engine
+
+    flagged = given(settings)
+    backend = jax.default_backend()
+    name = str(FLAGS.preset)
+    if name == "auto":
+        name = "quick" if backend == "cpu" else "paper"
+        console.print(f"preset {name}, as this is a {backend.upper()}; --preset=... chooses another", highlight=False)
+    default = SearchConfig()
+    images, _ = load_train_data(flagged.get("dataset", default.data.dataset), FLAGS.data_dir)
+    config = configs.replace(default, configs.preset(name, len(images)) | flagged)
+    return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)}), name
+
+
+def load_images(config: SearchConfig) -> tuple[SearchData, Callable[[], Images], float]:
+    """The images to search on, how to come by those for the test, and the seconds that loading took."""
+    from jaxevo.datasets import load_search_data, load_test_data
+
+    data, begin = config.data, time.perf_counter()
+    load = functools.partial(load_search_data, data.dataset, FLAGS.data_dir, resize=data.resize, seed=config.seed)
+    images = load(validation_fraction=data.validation_fraction, image_size=data.image_size)
+    seconds = time.perf_counter() - begin
+    load_test = functools.partial(
+        load_test_data, data.dataset, FLAGS.data_dir, image_shape=images.image_shape, resize=data.resize
+    )
+    config.network.check_image(*images.image_shape[:2])
+    return images, load_test, seconds
 
 
 def define_machine_flags() -> None:

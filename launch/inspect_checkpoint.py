@@ -3,6 +3,7 @@
 python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
 python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and genome
 python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ LINEAGE_DEPTH = 6  # generations of ancestors in a tree: more do not fit side by
 flags.DEFINE_string("workdir", None, "folder of the run, such as runs/digits-quick-seed0")
 flags.DEFINE_integer("id", None, "individual whose lineage and genome are shown (default: the best)", lower_bound=0)
 flags.DEFINE_string("export_best", None, "new file to write the best individual's genome to")
+flags.DEFINE_string("plot", None, "folder for pictures, as SVG and PNG: the best one's cells, and the run's progress")
 flags.DEFINE_bool("json", False, "print everything as one JSON document instead")
 
 
@@ -123,6 +125,14 @@ def print_individual(run: Run, known: int, console: Console) -> None:
         console.print(f"\n{name} CELL OF {known}", *report.draw(cell), sep="\n")
 
 
+def draw(run: Run, folder: pathlib.Path) -> None:
+    from jaxevo import charts  # takes a second to import
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if not charts.draw_run(run, folder):
+        raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to draw")
+
+
 def main() -> None:
     """Flags in, one library call, words out."""
     if not FLAGS.workdir:
@@ -131,6 +141,8 @@ def main() -> None:
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
         report.export_best(run, pathlib.Path(FLAGS.export_best))
+    if FLAGS.plot:
+        draw(run, pathlib.Path(FLAGS.plot))
     if FLAGS.json:
         print(json.dumps(report.document(run, shown), indent=2, allow_nan=False))
         return

@@ -8,12 +8,10 @@ python launch/search.py --dataset=mnist --preset=paper      # as in the paper
 from __future__ import annotations
 
 import contextlib
-import functools
 import pathlib
 import re
 import shlex
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import common
@@ -21,8 +19,8 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo import config as configs
+from jaxevo import records
 from jaxevo.config import SearchConfig, WorkerConfig
-from jaxevo.datasets import load_search_data, load_test_data, load_train_data
 from jaxevo.errors import InputError
 from jaxevo.progress import RunReporter, format_duration
 from jaxevo.workdir import Workdir, read_json
@@ -34,34 +32,13 @@ FLAGS = flags.FLAGS
 SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items()}
 WORKER_SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(WorkerConfig).items()}
 
-flags.DEFINE_enum(
-    "preset", "auto", ["auto", "quick", "paper"], "settings to begin with; auto: quick on a CPU, else paper"
-)
+common.define_preset_flag()
 flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)")
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
 flags.DEFINE_string("profile", None, "folder for a trace of JAX's profiler, of what this session does")
 common.define_config_flags(SETTINGS, configs.flatten(SearchConfig()), "preset paper")
 common.define_config_flags(WORKER_SETTINGS, configs.flatten(WorkerConfig()), "default")
 common.define_machine_flags()
-
-
-def resolve_config(console: Console) -> tuple[SearchConfig, str]:
-    """The configuration that preset and flags give, and the preset's name."""
-    import jax
-
-    from jaxevo.evaluation import choose_engine
-
-    given = common.given(SETTINGS)
-    backend = jax.default_backend()
-    name = str(FLAGS.preset)
-    if name == "auto":
-        name = "quick" if backend == "cpu" else "paper"
-        console.print(f"preset {name}, as this is a {backend.upper()}; --preset=... chooses another", highlight=False)
-    default = SearchConfig()
-    dataset = given.get("dataset", default.data.dataset)
-    images, _ = load_train_data(dataset, FLAGS.data_dir)
-    config = configs.replace(default, configs.preset(name, len(images)) | given)
-    return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)}), name
 
 
 def make_workdir(config: SearchConfig, preset: str) -> Workdir:
@@ -120,17 +97,9 @@ def main() -> None:
     common.use_compilation_cache()
     console = Console()
     workers = configs.replace(WorkerConfig(), common.given(WORKER_SETTINGS))
-    config, preset = resolve_config(console)
+    config, preset = common.resolve_config(SETTINGS, console)
     workers.check(config)
-    seed, data = config.seed, config.data
-    load = functools.partial(load_search_data, data.dataset, FLAGS.data_dir, resize=data.resize, seed=seed)
-    begin = time.perf_counter()
-    images = load(validation_fraction=data.validation_fraction, image_size=data.image_size)
-    data_seconds = time.perf_counter() - begin
-    load_test = functools.partial(
-        load_test_data, data.dataset, FLAGS.data_dir, image_shape=images.image_shape, resize=data.resize
-    )
-    config.network.check_image(*images.image_shape[:2])
+    images, load_test, data_seconds = common.load_images(config)
     from jaxevo.evaluation import DivergedError, Evaluator, Problem, device_name
     from jaxevo.search import Search, SearchFailedError, Task
 
@@ -146,7 +115,7 @@ def main() -> None:
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
         print_result(read_json(workdir.result), workdir, console)
         return
-    reporter = RunReporter(config.evolution, console, workers.workers)
+    reporter = RunReporter(config, console, workers.workers)
     search = Search(Task(config, workdir, images, load_test, data_seconds, workers), reporter)
     if not search.recorded:
         print_estimate(config, search.evaluator, console)
@@ -171,6 +140,10 @@ def main() -> None:
             "--genome=..., or search in another --workdir"
         ) from error
     print_result(result, workdir, console)
+    from jaxevo import charts
+
+    written = charts.draw_run(records.load(workdir), workdir.path)
+    console.print(f"pictures {', '.join(map(str, written))}", highlight=False, markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

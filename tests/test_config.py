@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from jaxevo.config import (
+    ColonyConfig,
     DataConfig,
     EvolutionConfig,
     NetworkConfig,
@@ -34,6 +35,8 @@ DEFAULTS = {
     "stagnation_start": 50,
     "stagnation_patience": 40,  # A_stag
     "mating_pool": "growing",  # Algorithm 1
+    "crossover": True,
+    "stagnation_avoidance": True,
     "channels": 24,  # D
     "channel_multiplier": 2,  # K
     "num_normal_cells": 3,
@@ -62,6 +65,14 @@ DEFAULTS = {
     "candidates_per_step": 1,
     "max_consecutive_failures": 20,
     "engine": "auto",
+    "strategy": "rea",
+    "max_trainings": 0,
+    # DeepSwarm's
+    "num_ants": 16,
+    "greediness": 0.5,
+    "pheromone_start": 0.1,
+    "pheromone_decay": 0.1,
+    "pheromone_evaporation": 0.1,
 }
 
 # Config, field, value, and the rule that the message gives.
@@ -116,9 +127,16 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (SearchConfig, "retrain_seeds", -1, "the smallest value is 0"),
     (SearchConfig, "max_consecutive_failures", 0, "the smallest value is 1"),
     (SearchConfig, "engine", "both", "choose one of auto, universal, compiled"),
+    (SearchConfig, "strategy", "annealing", "choose one of rea, aging, random, aco"),
+    (SearchConfig, "max_trainings", -1, "the smallest value is 0"),
+    (ColonyConfig, "num_ants", 0, "the smallest value is 1"),
+    (ColonyConfig, "greediness", 1.1, "a probability lies between 0 and 1"),
+    (ColonyConfig, "pheromone_start", 0.0, "it is positive"),
+    (ColonyConfig, "pheromone_decay", -0.1, "a probability lies between 0 and 1"),
+    (ColonyConfig, "pheromone_evaporation", 1.0, "it lies in [0, 1)"),
 ]
 # What needs no refusal: any yes or no, and a data set's name, which is looked up later.
-UNCHECKED = {"reuse_fitness", "dataset"}
+UNCHECKED = {"reuse_fitness", "dataset", "crossover", "stagnation_avoidance"}
 
 # At the edge of what is possible.
 ACCEPTED: list[tuple[type, dict[str, Any]]] = [
@@ -126,6 +144,7 @@ ACCEPTED: list[tuple[type, dict[str, Any]]] = [
     (EvolutionConfig, {"min_nodes": 12, "max_nodes": 12, "crossover_bias": 0, "add_node_prob": 1}),
     (NetworkConfig, {"channels": 1, "channel_multiplier": 1, "num_normal_cells": 1, "dropout_rate": 0}),
     (TrainingConfig, {"epochs": 1, "batch_size": 1, "rate_decay": 1}),
+    (ColonyConfig, {"num_ants": 1, "greediness": 1, "pheromone_decay": 1, "pheromone_evaporation": 0}),
     (SearchConfig, {"retrain_best": 0, "retrain_seeds": 0, "max_consecutive_failures": 1}),
 ]
 
@@ -151,14 +170,15 @@ def test_values_at_the_edge_are_accepted(kind: type, values: dict[str, Any]):
 
 
 def test_flag_names_are_unique_and_documented():
-    parts = (EvolutionConfig, NetworkConfig, TrainingConfig, TrainingConfig, DataConfig)
+    parts = (EvolutionConfig, ColonyConfig, NetworkConfig, TrainingConfig, TrainingConfig, DataConfig)
     own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
-    assert own == 7  # leaf_fields is a dict: of two fields with one name, one would be missing here
+    assert own == 9  # leaf_fields is a dict: of two fields with one name, one would be missing here
     assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
 
 
 OTHER_CHOICE = {
     "growing": "survivors",
+    "rea": "aging",
     "separable": "full",
     "digits": "mnist",
     "auto": "compiled",
@@ -183,6 +203,19 @@ def test_replace_is_the_reverse_of_flatten():
     assert flatten(changed) == others
     assert replace(changed, DEFAULTS) == config
     assert replace(config, {}) == config == SearchConfig()
+
+
+def test_aging_needs_a_mutation():
+    still = {"op_mutation_prob": 0.0, "edge_mutation_prob": 0.0, "add_node_prob": 0.0}
+    assert replace(SearchConfig(), still).strategy == "rea"
+    with pytest.raises(InputError, match="^strategy=aging is not possible: it needs op_mutation_prob"):
+        replace(SearchConfig(), still | {"strategy": "aging"})
+
+
+def test_the_number_of_candidates_to_expect():
+    assert SearchConfig().num_candidates == 10 + 10 * 200
+    assert replace(SearchConfig(), {"max_trainings": 60}).num_candidates == 60
+    assert replace(SearchConfig(), {"max_trainings": 60, "num_generations": 2}).num_candidates == 30
 
 
 def test_replace_tells_the_two_trainings_apart():

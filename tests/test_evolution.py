@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from jaxevo.asktell import Event, Individual, evolve, rank, select_survivors
 from jaxevo.config import EvolutionConfig
-from jaxevo.evolution import Event, Individual, RegularizedEvolution, evolve, rank, select_parents, select_survivors
+from jaxevo.evolution import RegularizedEvolution, select_parents
 from jaxevo.genome import Cell, Genome, Node, Op
 from jaxevo.variation import CELLS
 

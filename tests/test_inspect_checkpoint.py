@@ -18,7 +18,8 @@ def start(folder: pathlib.Path, *arguments: str, columns: int = 80) -> subproces
     """Begins the launcher where an import of JAX fails."""
     (folder / "without_jax").mkdir(exist_ok=True)
     (folder / "without_jax" / "jax.py").write_text("raise AssertionError('jax was imported')")
-    environment = os.environ | {"PYTHONPATH": str(folder / "without_jax"), "COLUMNS": str(columns)}
+    paths = os.pathsep.join((str(folder / "without_jax"), str(LAUNCHER.parent.parent)))
+    environment = os.environ | {"PYTHONPATH": paths, "COLUMNS": str(columns)}
     command = [sys.executable, str(LAUNCHER), *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, env=environment, encoding="utf-8", stdout=pipe, stderr=pipe)
@@ -50,7 +51,7 @@ def test_text_and_json(folder):
         start(folder, "--workdir=run", "--id=5"),
         start(folder, "--workdir=young", "--id=1", columns=120),
         start(folder, "--workdir=empty"),
-        start(folder, "--workdir=run", "--json", "--export_best=exported.json"),
+        start(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
     ]
     results = [finish(process) for process in processes]
     assert [(code, err) for code, _, err in results] == [(0, "")] * 4
@@ -83,6 +84,9 @@ def test_text_and_json(folder):
     assert [individual["id"] for individual in parsed["population"]] == [3, 5]
     assert parsed["operators"][0]["survived"]["successes"] == 2
     assert genomes.load(folder / "exported.json")[1]["id"] == 2
+    pictures = sorted(path.name for path in (folder / "of" / "run").iterdir())
+    assert pictures == ["cells.png", "cells.svg", "progress.png", "progress.svg"]
+    assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
 
 
 def test_errors_are_one_line(folder):
@@ -94,6 +98,7 @@ def test_errors_are_one_line(folder):
         "history.jsonl, line 7, is damaged": ("--workdir=damaged",),
         "has no individual 99": ("--workdir=run", "--id=99"),
         "there.json exists already": ("--workdir=run", "--export_best=there.json"),
+        "nothing to draw": ("--workdir=empty", "--plot=pictures"),
         "nothing to export": ("--workdir=empty", "--export_best=new.json"),
         "No such file or directory": ("--workdir=run", "--export_best=nowhere/new.json"),
     }

@@ -76,6 +76,8 @@ def test_it_prints_estimate_result_and_the_lines_that_go_on(whole):
     assert "estimate: " in output and "9 candidates" in output
     assert re.search(r"test accuracy \d+\.\d\d% \(95 % interval", output)
     assert f"--weights={workdir}/best" in output
+    for name in ("cells.svg", "cells.png", "progress.svg", "progress.png"):
+        assert f"{workdir}/{name}" in output and (workdir / name).stat().st_size > 1000
     result = json.loads((workdir / "result.json").read_text())
     promised = (
         "test_accuracy test_interval validation_accuracy parameters multiply_adds trainings memo_hits failures seconds"

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jaxevo.config import EvolutionConfig
+from jaxevo.config import EvolutionConfig, SearchConfig
 from jaxevo.progress import RunReporter, format_duration
 
-CONFIG = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3)  # 2 + 1 * 3 = 5 candidates
+EVOLUTION = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3)  # 2 + 1 * 3 = 5 candidates
+CONFIG = SearchConfig(evolution=EVOLUTION)
 
 
 def reporter_to(file: io.StringIO, terminal: bool = False) -> RunReporter:
@@ -26,7 +27,7 @@ def record(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def strategy(fitness: float | None) -> Any:
-    return SimpleNamespace(best=None if fitness is None else SimpleNamespace(fitness=fitness))
+    return SimpleNamespace(num_generations=3, best=None if fitness is None else SimpleNamespace(fitness=fitness))
 
 
 def test_lines_without_a_terminal():

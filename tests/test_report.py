@@ -11,9 +11,10 @@ import pytest
 
 from jaxevo import genome as genomes
 from jaxevo import report
-from jaxevo.config import EvolutionConfig, SearchConfig
+from jaxevo.asktell import Individual
+from jaxevo.config import ADDED_LATER, EvolutionConfig, SearchConfig
 from jaxevo.errors import InputError
-from jaxevo.evolution import Individual, RegularizedEvolution
+from jaxevo.evolution import RegularizedEvolution
 from jaxevo.genome import Cell, Genome, Node, Op
 from jaxevo.records import load
 from jaxevo.report import Generation
@@ -115,7 +116,7 @@ def test_operator_success_of_the_table(tmp_path):
 def test_population_lineage_failures_and_seconds_of_the_table(tmp_path):
     run = load(write_run(tmp_path, table_records()))
     assert [member.id for member in run.replay.population] == [3, 5, 2]
-    assert run.replay.survivors == {0, 2, 3}
+    assert run.survivors == {0, 2, 3}
     lineages = {of: [individual.id for individual in report.ancestors(run, of)] for of in run.candidates}
     assert lineages == {0: [0], 1: [1], 2: [2], 3: [0, 2, 3], 4: [0, 2, 3, 4], 5: [0, 2, 3, 5]}
     assert report.failures(run) == {"diverged": 1}
@@ -252,6 +253,18 @@ def test_a_damaged_config(tmp_path, changes, message):
     workdir.config.write_text(json.dumps(json.loads(workdir.config.read_text()) | changes))
     with pytest.raises(WorkdirError, match=f"config.json.*{message}"):
         load(workdir)
+
+
+def test_a_run_of_an_earlier_version(tmp_path):
+    workdir = write_run(tmp_path, table_records())
+    document = json.loads(workdir.config.read_text())
+    for name in ADDED_LATER:
+        del document["config"][name]
+    workdir.config.write_text(json.dumps(document))
+    assert load(workdir).config == SMALL
+    workdir.open(SMALL, {})  # goes on with it
+    with pytest.raises(WorkdirError, match="strategy was 'rea', is 'aco'"):
+        workdir.open(dataclasses.replace(SMALL, strategy="aco"), {})
 
 
 @pytest.mark.parametrize(("name", "value"), [("population_size", 0), ("mating_pool", "none"), ("seed", "0")])

@@ -14,7 +14,7 @@ import pytest
 from faults import table_fitness
 
 from jaxevo import config as configs
-from jaxevo import evaluation, workers
+from jaxevo import evaluation, records, workers
 from jaxevo import search as searches
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import SearchData
@@ -127,6 +127,36 @@ def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(tmp_
         assert make(path, data).run() == whole
         assert without_times(path) == expected
         assert evaluations.count == total  # nothing was trained twice
+
+
+@pytest.mark.parametrize("strategy", ["aging", "random", "aco"])
+def test_other_strategies_resume_as_well(strategy, tmp_path, data, evaluations, no_final):
+    config = configs.replace(CONFIG, {"strategy": strategy, "num_ants": 6, "max_trainings": 15})
+    whole = make(tmp_path / "whole", data, config).run()
+    total, expected = evaluations.count, without_times(tmp_path / "whole")
+    for limit in (3, 8, 16):
+        evaluations.count, evaluations.limit = 0, limit
+        with pytest.raises(KeyboardInterrupt):
+            make(tmp_path / str(limit), data, config).run()
+        evaluations.limit = None
+        assert make(tmp_path / str(limit), data, config).run() == whole
+        assert without_times(tmp_path / str(limit)) == expected
+        assert evaluations.count == total
+    run = records.load(Workdir(tmp_path / "whole"))
+    assert run.searched and run.replay.population
+    assert sum(candidate.reused is None for candidate in run.candidates.values()) == 15
+    fitness = [c.individual.fitness for c in run.candidates.values() if c.individual.fitness is not None]
+    assert run.replay.best is not None and run.replay.best.fitness == max(fitness)
+
+
+def test_a_search_ends_after_so_many_trainings(tmp_path, data, evaluations, no_final):
+    config = configs.replace(CONFIG, {"max_nodes": 2, "num_generations": 50, "max_trainings": 20, "min_nodes": 1})
+    make(tmp_path / "run", data, config).run()
+    individuals = [r for r in without_times(tmp_path / "run") if r["kind"] == "individual"]
+    reused = [record["reused"] is not None for record in individuals]
+    assert reused.count(False) == 20 and any(reused) and not reused[-1]
+    assert evaluations.count == 20 + 4  # two of the best, trained twice more
+    assert records.load(Workdir(tmp_path / "run")).searched
 
 
 def test_without_readable_checkpoints_the_history_suffices(tmp_path, data, evaluations, no_final):

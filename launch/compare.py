@@ -1,0 +1,123 @@
+"""Compares strategies: a search of each for each seed, all with the same number of trainings; the same command resumes.
+
+python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60          # on digits
+python launch/compare.py --strategies=rea,rea_no_crossover,rea_b3 --dataset=mnist --data_dir=DIR
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import sys
+
+import common
+from absl import flags
+from rich.console import Console
+from rich.markdown import Markdown
+
+from jaxevo import comparison, records
+from jaxevo import config as configs
+from jaxevo.comparison import VARIANTS, Outcome
+from jaxevo.config import SearchConfig
+from jaxevo.errors import InputError
+from jaxevo.progress import RunReporter
+from jaxevo.workdir import Workdir, write_json, write_text
+
+FLAGS = flags.FLAGS
+# What the comparison itself decides; generations go on until the trainings are spent.
+OWN = {"strategy", "seed", "max_trainings", "num_generations"}
+SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items() if name not in OWN}
+CANDIDATES = 20  # at most so many for each training, should nearly all be isomorphic to earlier ones
+
+flags.DEFINE_list("strategies", ["rea", "aging", "random", "aco"], f"which to compare, of: {', '.join(VARIANTS)}")
+flags.DEFINE_integer("seeds", 3, "searches of each, with seeds from 0", lower_bound=1)
+flags.DEFINE_integer("evaluations", 60, "trainings of candidates a search, isomorphic ones not counted", lower_bound=1)
+flags.DEFINE_string("workdir", None, "folder of the comparison (default: runs/compare-<dataset>-<preset>)")
+common.define_preset_flag()
+common.define_config_flags(SETTINGS, configs.flatten(SearchConfig()), "preset paper")
+common.define_machine_flags()
+
+
+def check_strategies() -> None:
+    """Raises `InputError` for strategies that are not there."""
+    unknown = [name for name in FLAGS.strategies if name not in VARIANTS]
+    if unknown or not FLAGS.strategies or len(set(FLAGS.strategies)) < len(FLAGS.strategies):
+        named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
+        raise InputError(f"strategies={','.join(FLAGS.strategies)}: {named}; choose of {', '.join(VARIANTS)}")
+
+
+def configurations(base: SearchConfig) -> list[tuple[str, SearchConfig]]:
+    """Every search, those of a seed together."""
+    common_settings = {"max_trainings": FLAGS.evaluations, "num_generations": CANDIDATES * FLAGS.evaluations}
+    return [
+        (name, configs.replace(base, VARIANTS[name] | common_settings | {"seed": seed}))
+        for seed in range(FLAGS.seeds)
+        for name in FLAGS.strategies
+    ]
+
+
+def search(config: SearchConfig, preset: str, workdir: Workdir, console: Console) -> None:
+    """Carries one search to its end, unless it is there."""
+    from jaxevo.evaluation import DivergedError, device_name
+    from jaxevo.search import Search, SearchFailedError, Task
+
+    images, load_test, seconds = common.load_images(config)
+    workdir.path.mkdir(parents=True, exist_ok=True)
+    lock = workdir.lock()
+    try:
+        workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
+        if not workdir.result.exists():
+            reporter = RunReporter(config, console)
+            with reporter.live():
+                Search(Task(config, workdir, images, load_test, seconds), reporter).run()
+    except (SearchFailedError, DivergedError) as error:
+        raise InputError(f"{workdir.path}: {error}") from error
+    finally:
+        os.close(lock)
+
+
+def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, preset: str) -> str:
+    """Tables and plots; returns the Markdown."""
+    from jaxevo import charts, plots
+
+    dataset, seeds = config.data.dataset, FLAGS.seeds
+    caption = (
+        f"Strategies on {dataset}: {FLAGS.evaluations} trainings a search, preset {preset}. Mean ± standard deviation "
+        "over seeds; test accuracy is that of the winner after the final training."
+    )
+    text = comparison.markdown(outcomes, caption)
+    write_text(path / "comparison.md", text)
+    write_text(path / "comparison.csv", comparison.table_csv(outcomes))
+    write_json(path / "comparison.json", comparison.document(outcomes, configs.flatten(config)))
+    title = f"{dataset}, mean of {seeds} seeds and from the worst to the best" if seeds > 1 else f"{dataset}, one seed"
+    plots.save(charts.best_so_far(comparison.curves(outcomes), title), path / "best_so_far")
+    winners = [charts.Point(f"{each.strategy}, seed {each.seed}", each.parameters, each.test) for each in outcomes]
+    plots.save(charts.parameters_against_error([*charts.PAPER.get(dataset, ()), *winners]), path / "parameters")
+    return text
+
+
+def main() -> None:
+    """Flags in, one search after the other, a table out."""
+    check_strategies()
+    common.use_compilation_cache()
+    console = Console()
+    base, preset = common.resolve_config(SETTINGS, console)
+    searches = configurations(base)
+    dataset = re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(base.data.dataset).name)
+    path = pathlib.Path(FLAGS.workdir or f"runs/compare-{dataset}-{preset}")
+    outcomes = []
+    for number, (name, config) in enumerate(searches, 1):
+        workdir = Workdir(path / f"{name}-seed{config.seed}")
+        console.print(f"search {number} of {len(searches)}: {workdir.path}", highlight=False, soft_wrap=True)
+        search(config, preset, workdir, console)
+        outcomes.append(comparison.outcome(name, records.load(workdir)))
+    order = {name: k for k, name in enumerate(FLAGS.strategies)}
+    outcomes.sort(key=lambda each: (order[each.strategy], each.seed))
+    console.print(Markdown(write(outcomes, path, searches[0][1], preset)))
+    console.print(f"tables and plots: {path}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    common.run(main, __doc__ or "", "nothing is lost: give the same command to go on")
+    sys.exit(0)
