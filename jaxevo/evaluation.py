@@ -7,6 +7,7 @@ the end of the search.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import logging
@@ -81,24 +82,57 @@ class Engine(Protocol):
         """A trainer and fresh weights, the same for every engine but for rounding."""
         ...
 
+    def expect(self, genome: Genome, images: jax.Array, labels: jax.Array) -> None:
+        """Is told which genome `prepare` will be asked for after the present one has been trained on such data."""
+        ...
+
     def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
         """The genome's own network with what was trained."""
         ...
 
 
 class CompiledEngine:
-    """A program for each genome, dropped with it: those that pile up fill the process's memory maps, and end it."""
+    """A program for each genome, dropped with it: those that pile up fill the process's memory maps, and end it.
+
+    That of the next genome is compiled in a thread while the present one trains.
+    """
 
     def __init__(self, problem: Problem, batch_size: int):
         self.problem, self.batch_size = problem, batch_size
         self._last: Trainer | None = None
+        self._compiler = concurrent.futures.ThreadPoolExecutor(1)
+        self._next: tuple[nnx.GraphDef, concurrent.futures.Future[Trainer]] | None = None
 
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
         """Builds the genome's network; it is compiled when first used, and once for several seeds in a row."""
         graphdef, params, stats = split(self.problem.build(genome, seed))
         if self._last is None or self._last.graphdef != graphdef:
-            self._last = Trainer(graphdef, self.batch_size)
+            self._last = None  # its memory can be had for what comes
+            self._last = self._expected(graphdef) or Trainer(graphdef, self.batch_size)
         return Prepared(self._last, self._last.start(params, stats), ())
+
+    def expect(self, genome: Genome, images: jax.Array, labels: jax.Array) -> None:
+        """Compiles the genome's programs in a thread, unless they are there."""
+        graphdef, params, stats = split(self.problem.build(genome))
+        there = [self._last.graphdef] if self._last else []
+        there += [self._next[0]] if self._next else []
+        if graphdef not in there:
+            self._next = graphdef, self._compiler.submit(self._compile, graphdef, params, stats, images, labels)
+
+    def _compile(self, graphdef, params, stats, images: jax.Array, labels: jax.Array) -> Trainer:
+        trainer = Trainer(graphdef, self.batch_size)
+        trainer.compile(trainer.start(params, stats), (), images, labels)
+        return trainer
+
+    def _expected(self, graphdef: nnx.GraphDef) -> Trainer | None:
+        """What the thread has compiled, if it is this network; only the waiting for it counts as compiling."""
+        (expected, future), self._next = self._next or (None, None), None
+        if future is None or expected != graphdef:
+            return None
+        begin = time.perf_counter()
+        trainer = future.result()
+        trainer.compile_clock.seconds = time.perf_counter() - begin
+        return trainer
 
     def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
         """The network with the trained weights."""
@@ -125,6 +159,9 @@ class UniversalEngine:
         from_network(universal, self.problem.build(genome, seed), genome)
         _, params, stats = split(universal)
         return Prepared(self.trainer, self.trainer.start(params, stats), (encode(genome, self.max_nodes),))
+
+    def expect(self, genome: Genome, images: jax.Array, labels: jax.Array) -> None:
+        """Nothing is to be done."""
 
     def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
         """The genome's part of the trained weights."""
@@ -165,6 +202,12 @@ class DivergedError(ArithmeticError):
     """The loss is not finite any more."""
 
 
+def keep_compiled(folder: str) -> None:
+    """Takes programs that an earlier process has compiled from this folder, and keeps new ones there, small ones too."""
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
 def on_device(images: Images) -> tuple[jax.Array, jax.Array]:
     """Pixels and labels where they are trained on."""
     return jax.device_put((images.images, images.labels))
@@ -184,14 +227,18 @@ class _Clock:
 
     @contextlib.contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Adds up what happens within, also when it fails."""
-        begin = time.perf_counter()
+        """Adds up what happens within, also when it fails; compiling done before, for an estimate, is not within."""
+        begin, known = time.perf_counter(), self.trainer
+        before = known.compile_clock.seconds if known else 0.0
         try:
             yield
         finally:
-            compiling = 0.0 if self.trainer is None else self.trainer.charge_compile_seconds()
-            self.seconds["compile"] += compiling
-            self.seconds[name] += max(0.0, time.perf_counter() - begin - compiling)
+            charged = within = 0.0
+            if self.trainer is not None:
+                charged = self.trainer.charge_compile_seconds()
+                within = self.trainer.compile_clock.seconds - before if known else charged
+            self.seconds["compile"] += charged
+            self.seconds[name] += max(0.0, time.perf_counter() - begin - within)
 
 
 EpochCallback = Callable[[int, TrainState, float], None]
@@ -216,6 +263,10 @@ class Evaluator:
         if config.candidates_per_step > 1:
             assert isinstance(self.engine, UniversalEngine)  # the configuration has been checked
             self._together = together.Trainer(self.engine.trainer, config.candidates_per_step)
+
+    def expect(self, genome: Genome) -> None:
+        """Is told which genome will be evaluated after the next one."""
+        self.engine.expect(genome, self.images, self.labels)
 
     def evaluate_several(
         self, genomes: Sequence[Genome], seeds: Sequence[Seed], subset: np.ndarray
@@ -250,7 +301,7 @@ class Evaluator:
 
     def evaluate(self, genome: Genome, seed: Seed, subset: np.ndarray) -> Evaluation:
         """Fitness of a genome after the search's training on a subset of the images; never raises for a candidate."""
-        clock = _Clock()
+        clock = _Clock(self.engine.trainer if isinstance(self.engine, UniversalEngine) else None)
         try:
             accuracy = self._evaluate(genome, seed, subset, clock)
         except DivergedError as error:

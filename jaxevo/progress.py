@@ -56,7 +56,8 @@ class RunReporter:
         self._failures += record["failure"] is not None
         best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
         left = format_duration(self._remaining(record["id"]))
-        note = f"best {best}, {self._hits} reused, {self._failures} failed, about {left} left"
+        reused = f"{self._hits} reused ({self._hits / self._done:.0%})"
+        note = f"best {best}, {reused}, {self._failures} failed, about {left} left"
         description = f"generation {record['generation']}/{strategy.num_generations}"
         self._show("search", description, record["id"] + 1, self.total, note)
         if not self.console.is_terminal:

@@ -31,6 +31,7 @@ from jaxevo.workers import Workers, start_workers
 
 # What a seed is for: no two trainings share their randomness.
 _SEARCH, _RETRAIN, _FINAL = range(3)
+_CHECKPOINT_SHARE = 0.05  # of the final training's time: short epochs go without a checkpoint
 
 
 class SearchFailedError(RuntimeError):
@@ -202,6 +203,8 @@ class Search:
             return self._await(self._seed(candidate))
         if candidate.id not in self.ahead:
             group = self._with_others(candidate, self.config.candidates_per_step)
+            for other in self._with_others(candidate, len(group) + 1)[len(group) :]:
+                self.evaluator.expect(other.genome)
             seeds = [self._seed(other) for other in group]
             evaluations = self.evaluator.evaluate_several([other.genome for other in group], seeds, self.subset)
             for evaluation in evaluations:
@@ -272,9 +275,11 @@ class Search:
                 for k in repeats:
                     if (record["id"], k) not in done:
                         self.workers.submit(Genome.from_dict(record["genome"]), self._retrain_seed(record, k))
-        for record in best:
+        for place, record in enumerate(best):
             for k in repeats:
                 if (record["id"], k) not in done:
+                    if self.workers is None and place + 1 < len(best):
+                        self.evaluator.expect(Genome.from_dict(best[place + 1]["genome"]))
                     done[record["id"], k] = self._retrain(record, k)
                 self.reporter.training("retraining the best", len(done), len(best) * len(repeats), "")
             if repeats:
@@ -300,7 +305,7 @@ class Search:
         return self.config.seed, _RETRAIN, record["id"], k
 
     def _train_final(self, winner: Individual) -> tuple[TrainState, float]:
-        """Trains the winner on all training images, with a checkpoint after each epoch."""
+        """Trains the winner on all training images, with checkpoints between epochs."""
         config, seed = self.config.final_training, (self.config.seed, _FINAL)
         checkpoints = checkpoint.Checkpoints(self.task.workdir.final_checkpoints)
         prepared = self.final_engine.prepare(winner.genome, seed)
@@ -314,10 +319,14 @@ class Search:
             prepared.state = checkpoint.unflatten(prepared.state, arrays)
         prepared.trainer.charge_compile_seconds()  # what came before has been put down elsewhere
         begin, writing = time.perf_counter(), self.spent["checkpoint"]
+        due = begin
 
         def on_epoch(epoch: int, state: TrainState, loss: float) -> None:
-            data = {"id": winner.id, "seconds": before + time.perf_counter() - begin, "loss": loss}
-            self._save(checkpoints, epoch, data, checkpoint.flatten(state))
+            nonlocal due
+            if time.perf_counter() >= due or epoch == config.epochs:
+                data = {"id": winner.id, "seconds": before + time.perf_counter() - begin, "loss": loss}
+                taken = self._save(checkpoints, epoch, data, checkpoint.flatten(state))
+                due = time.perf_counter() + taken / _CHECKPOINT_SHARE
             self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
 
         state = self.evaluator.train(prepared, config, seed, self.all_images, first_epoch=first, on_epoch=on_epoch)
@@ -330,10 +339,13 @@ class Search:
         for part, value in seconds.items():
             self.spent[part] += value
 
-    def _save(self, checkpoints: checkpoint.Checkpoints, *content: Any) -> None:
+    def _save(self, checkpoints: checkpoint.Checkpoints, *content: Any) -> float:
+        """Writes a checkpoint and returns the seconds that it took."""
         begin = time.perf_counter()
         checkpoints.save(*content)
-        self._spend({"checkpoint": time.perf_counter() - begin})
+        seconds = time.perf_counter() - begin
+        self._spend({"checkpoint": seconds})
+        return seconds
 
     def _conclude(self, winner: Individual, state: TrainState, seconds: float) -> dict[str, Any]:
         """Saves the network, reads it back, and measures on the test images what was read."""
@@ -358,6 +370,8 @@ class Search:
         wall = time.perf_counter() - self.begin + self.task.data_seconds
         self._spend({"other": wall - sum(self.spent.values())})
         result["session_seconds"] = {part: round(value, 1) for part, value in self.spent.items()}
+        if not self.history.of_kind("session"):
+            self.history.append("session", session_seconds=result["session_seconds"])
         self._write_genome(winner, {"test_accuracy": result["test_accuracy"]})
         write_json(workdir.result, result)
         return result

@@ -90,6 +90,14 @@ class Trainer:
         """All seconds of compiling so far."""
         return self.compile_clock.seconds
 
+    def compile(self, state: TrainState, inputs: tuple[Any, ...], images: jax.Array, labels: jax.Array) -> None:
+        """Compiles both programs, so that a later training on data of these shapes begins at once."""
+        steps, schedule = plan(TrainingConfig(), self.batch_size, len(labels))
+        order, key = draw_epoch((0,), 0, np.arange(len(labels)), self.batch_size, len(labels))
+        self._epoch.compile(state, inputs, images, labels, order, steps, key, schedule)
+        chunk = np.zeros((self.batch_size * _CHUNK_BATCHES, *images.shape[1:]), np.uint8)
+        self._predict.compile(*state.weights, inputs, chunk)
+
     def start(self, params: nnx.State, stats: nnx.State) -> TrainState:
         """The state before the first step. Copies: the device gives up this state's buffers at every epoch."""
         params, stats = jax.tree.map(jnp.array, (params, stats))
@@ -159,12 +167,16 @@ class Program:
         self._compiled: Callable[..., Any] | None = None
         self._clock = clock
 
-    def __call__(self, *args: Any) -> Any:
+    def compile(self, *args: Any) -> Callable[..., Any]:
+        """The program for arguments of these shapes; compiles it at the first call."""
         if self._compiled is None:
             begin = time.perf_counter()
             self._compiled = self._jitted.lower(*args).compile()
             self._clock.seconds += time.perf_counter() - begin
-        return self._compiled(*args)
+        return self._compiled
+
+    def __call__(self, *args: Any) -> Any:
+        return self.compile(*args)(*args)
 
 
 def plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple[jax.Array, Schedule]:

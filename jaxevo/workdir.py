@@ -6,6 +6,7 @@
   seconds; `reused` is the id of the isomorphic individual whose fitness it got, `failure` the reason why it has none.
 - `stagnation`: an avoidance, soft or hard.
 - `retraining`: one of the best trained again with a fresh seed.
+- `session`: at the end, the seconds of the session that came to it, by what they went into.
 
 Lines are only appended, and each is on the disk before the search goes on; a last line cut short by a crash is dropped.
 """

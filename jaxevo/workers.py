@@ -243,12 +243,10 @@ def _work(pipe: connection.Connection, setup: Setup, build: Build, memory_limit:
 
 def build_evaluate(setup: Setup) -> Evaluate:
     """`Evaluator.evaluate` on the subset of the setup, compiled before the first candidate's time begins to run."""
-    import jax
-
-    from jaxevo.evaluation import Evaluator, Problem
+    from jaxevo.evaluation import Evaluator, Problem, keep_compiled
 
     if setup.compilation_cache:
-        jax.config.update("jax_compilation_cache_dir", setup.compilation_cache)
+        keep_compiled(setup.compilation_cache)
     with np.load(setup.arrays, allow_pickle=False) as arrays:
         train = Images(arrays["train_images"], arrays["train_labels"])
         validation = Images(arrays["validation_images"], arrays["validation_labels"])

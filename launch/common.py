@@ -95,8 +95,6 @@ def define_machine_flags() -> None:
 
 def use_compilation_cache() -> None:
     """Turns the persistent cache on, or says why it cannot be used. Whoever can write to it can run code."""
-    import jax
-
     if not FLAGS.compilation_cache_dir:
         return
     folder = pathlib.Path(FLAGS.compilation_cache_dir).expanduser()
@@ -107,7 +105,9 @@ def use_compilation_cache() -> None:
     except OSError as error:
         print(f"no compilation cache ({error}): every run compiles anew", file=sys.stderr)
         return
-    jax.config.update("jax_compilation_cache_dir", str(folder))
+    from jaxevo.evaluation import keep_compiled
+
+    keep_compiled(str(folder))
 
 
 def run(main: Callable[[], None], doc: str, when_interrupted: str) -> None:

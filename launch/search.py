@@ -70,12 +70,12 @@ def print_estimate(config: SearchConfig, evaluator: Evaluator, console: Console)
 
 def print_result(result: dict, workdir: Workdir, console: Console) -> None:
     """What came out, and the lines that use it."""
-    low, high = result["test_interval"]
+    (low, high), hits = result["test_interval"], result["memo_hits"]
     lines = [
         f"test accuracy {result['test_accuracy']:.2%} (95 % interval {low:.2%} to {high:.2%}, "
         f"{result['test_images']:,} images), validation accuracy {result['validation_accuracy']:.2%}",
         f"{result['parameters']:,} parameters, {result['multiply_adds']:,} multiply-adds an image",
-        f"{result['candidates']} candidates, {result['memo_hits']} of them isomorphic to an earlier one, "
+        f"{result['candidates']} candidates, {hits} ({hits / result['candidates']:.0%}) isomorphic to an earlier one, "
         f"{result['failures']} failed; {result['trainings']} trainings",
         _where_time_went(result["session_seconds"]),
         f"genome {workdir.best_genome}, weights {workdir.best_weights}; to use them:",

@@ -65,6 +65,22 @@ def test_the_universal_engine_compiles_nothing_after_the_first_candidate(univers
     assert compilations == []
 
 
+def test_the_compiled_engine_compiles_what_it_expects_in_a_thread(few_digits):
+    evaluator = Evaluator(dataclasses.replace(CONFIG, engine="compiled"), PROBLEM, *few_digits)
+    first, second, other = random_genomes(3, 1, 2, seed=6)
+    subset = np.arange(64)
+    evaluator.expect(second)
+    assert evaluator.evaluate(first, (0,), subset).seconds["compile"] > 0
+    expected = evaluator.engine._next[1]
+    taken = expected.result().compile_seconds
+    evaluator.expect(second)
+    assert evaluator.engine._next[1] is expected  # once is enough
+    assert evaluator.evaluate(second, (1,), subset).seconds["compile"] < 0.1 * taken
+    evaluator.expect(other)
+    alone = Evaluator(dataclasses.replace(CONFIG, engine="compiled"), PROBLEM, *few_digits)
+    assert evaluator.evaluate(first, (0,), subset).accuracy == alone.evaluate(first, (0,), subset).accuracy
+
+
 def test_an_evaluation_repeats_exactly_and_differs_by_seed(universal):
     (genome,) = random_genomes(1, 2, 3, seed=2)
     subset = np.arange(128)

@@ -71,6 +71,29 @@ def whole(tmp_path_factory, launch_environment):
     return workdir, done.stdout
 
 
+# Runs a launcher as a person would, and counts what jax takes from the cache and what it compiles.
+COUNTING = """
+import collections, runpy, sys
+import jax
+counted = collections.Counter()
+jax.monitoring.register_event_listener(lambda event, **_: counted.update([event.rpartition("/")[2]]))
+sys.argv = sys.argv[1:]
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print("counted", counted["cache_hits"], counted["cache_misses"])
+"""
+
+
+def test_a_second_process_compiles_nothing(whole, tmp_path, launch_environment):
+    line = [sys.executable, "-c", COUNTING, *command(*TINY, f"--workdir={tmp_path}")[1:]]
+    done = subprocess.run(line, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    hits, misses = map(int, done.stdout.splitlines()[-1].split()[1:])
+    assert hits > 2 and misses == 0
+
+
 def test_it_prints_estimate_result_and_the_lines_that_go_on(whole):
     workdir, output = whole
     assert "estimate: " in output and "9 candidates" in output

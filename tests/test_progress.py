@@ -48,12 +48,12 @@ def test_lines_without_a_terminal():
     assert file.getvalue().replace(" parameters", "").splitlines() == [
         "resuming: 0 candidates are known already",
         "generation   0  candidate    0  failed: the loss was nan in epoch 1  "
-        "best none, 0 reused, 1 failed, about 40 s left",
-        "generation   0  candidate    1   92.50%     12,345  best 92.50%, 0 reused, 1 failed, about 30 s left",
-        "generation   1  candidate    2   92.50%     12,345  (as 1)  best 92.50%, 1 reused, 1 failed, about 13 s left",
-        "generation   2  candidate    3  100.00%          7  best 100.00%, 1 reused, 1 failed, about 8 s left",
-        "generation   3  candidate    4    5.00%     12,345  best 100.00%, 1 reused, 1 failed, about 0 s left",
-        "generation   4  candidate    5    5.00%     12,345  best 100.00%, 1 reused, 1 failed, about 0 s left",
+        "best none, 0 reused (0%), 1 failed, about 40 s left",
+        "generation   0  candidate    1   92.50%     12,345  best 92.50%, 0 reused (0%), 1 failed, about 30 s left",
+        "generation   1  candidate    2   92.50%     12,345  (as 1)  best 92.50%, 1 reused (33%), 1 failed, about 13 s left",  # noqa: E501
+        "generation   2  candidate    3  100.00%          7  best 100.00%, 1 reused (25%), 1 failed, about 8 s left",
+        "generation   3  candidate    4    5.00%     12,345  best 100.00%, 1 reused (20%), 1 failed, about 0 s left",
+        "generation   4  candidate    5    5.00%     12,345  best 100.00%, 1 reused (17%), 1 failed, about 0 s left",
         "retraining the best  1/6",
         "final training  3/40  loss 0.1234",
     ]
@@ -93,7 +93,11 @@ def test_terminal_shows_bars_and_no_line_a_candidate():
         reporter.candidate(record(0, fitness=0.5), strategy(0.5))
         reporter.training("final training", 3, 40, "loss 0.1234")
     shown = file.getvalue()
-    assert "generation 0/3" in shown and "1/5" in shown and "best 50.00%, 0 reused, 0 failed, about 40 s left" in shown
+    assert (
+        "generation 0/3" in shown
+        and "1/5" in shown
+        and "best 50.00%, 0 reused (0%), 0 failed, about 40 s left" in shown
+    )
     assert "final training" in shown and "3/40" in shown and "loss 0.1234" in shown
     assert "candidate" not in shown
 
