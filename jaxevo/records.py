@@ -7,7 +7,6 @@ Control characters, which a terminal obeys, are escaped. JAX is not imported.
 from __future__ import annotations
 
 import dataclasses
-import math
 import pathlib
 import reprlib
 from collections.abc import Mapping
@@ -15,11 +14,12 @@ from typing import Any, TypeVar
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
 from jaxevo.evolution import Individual, RegularizedEvolution
 from jaxevo.genome import Genome
 from jaxevo.workdir import Workdir, WorkdirError, read_json
 
+MAX_NUMBER = 1e15  # of a measured value: sums and means of larger ones may overflow
 PARTS = ("compile", "train", "evaluate")  # of the seconds that a training took
 
 T = TypeVar("T")
@@ -105,13 +105,13 @@ class _Fields:
         return WorkdirError(f"{self.where}: {reason}; restore the file from a copy")
 
     def take(self, name: str, kind: type[T]) -> T:
-        """A value of exactly this type; a number where that is float, and finite; text without control characters."""
+        """A value of exactly this type; a number, not too large, where that is float; printable text."""
         if name not in self.data:
             raise self.error(f"{name} is missing")
         value = self.data[name]
         if kind is float and type(value) is int and abs(value) < 1 << 53:
             value = float(value)
-        if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
+        if type(value) is not kind or (isinstance(value, float) and not abs(value) <= MAX_NUMBER):
             raise self.error(f"{name} is {reprlib.repr(value)}, not of type {kind.__name__}")
         return printable(value) if isinstance(value, str) else value
 
@@ -212,21 +212,22 @@ def _read_result(workdir: Workdir, candidates: Mapping[int, Candidate], done: bo
     if not workdir.result.exists():
         return None
     fields = _Fields(str(workdir.result), {"result": read_json(workdir.result)}).inner("result")
-    kinds: dict[str, type] = dict.fromkeys(("id", "parameters", "multiply_adds", "trainings", "test_images"), int)
+    counts = "id", "parameters", "multiply_adds", "candidates", "memo_hits", "failures", "trainings", "test_images"
+    kinds: dict[str, type] = dict.fromkeys(counts, int) | {"dataset": str}
     kinds |= dict.fromkeys(("search_fitness", "retrained_fitness", "validation_accuracy", "test_accuracy"), float)
     result = {name: fields.take(name, kind) for name, kind in kinds.items()}
     interval = fields.items("test_interval", float)
     if not done or result["id"] not in candidates or len(interval) != 2:
         raise fields.error("it is not the result of this history")
-    return result | {"test_interval": list(interval), "final_seconds": fields.inner("seconds").take("final", float)}
+    session = fields.inner("session_seconds")
+    return result | {
+        "test_interval": list(interval),
+        "final_seconds": fields.inner("seconds").take("final", float),
+        "session_seconds": {printable(part): session.take(part, float) for part in session.data},
+    }
 
 
 def _numbered(folder: pathlib.Path) -> list[int]:
     """As `Checkpoints.steps`, which would import JAX."""
     numbered = [p for p in folder.glob("*") if p.name.isdecimal() and any(p.glob("*"))]
     return sorted(int(p.name) for p in numbered)
-
-
-def printable(text: str) -> str:
-    """The text with its control characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxevo import config as configs
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
 from jaxevo.evolution import Individual
 from jaxevo.genome import NUM_INPUTS, Cell, dumps
-from jaxevo.records import PARTS, Run, printable
+from jaxevo.records import PARTS, Run
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import flags, logging
 
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
 
 FLAGS = flags.FLAGS
 
@@ -74,7 +74,7 @@ def run(main: Callable[[], None], doc: str, when_interrupted: str) -> None:
             raise InputError(f"unexpected argument {rest[0]!r}; flags are written --name=value, see --help")
         main()
     except (InputError, flags.Error, OSError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"interrupted; {when_interrupted}", file=sys.stderr)

@@ -21,11 +21,12 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo import config as configs
+from jaxevo import records
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import load_search_data, load_test_data, load_train_data
 from jaxevo.errors import InputError
 from jaxevo.progress import RunReporter, format_duration
-from jaxevo.workdir import Workdir, read_json
+from jaxevo.workdir import Workdir
 
 if TYPE_CHECKING:  # imported late, as it brings jax
     from jaxevo.evaluation import Evaluator
@@ -108,7 +109,7 @@ def print_result(result: dict, workdir: Workdir, console: Console) -> None:
 
 
 def _where_time_went(seconds: dict[str, float]) -> str:
-    total = sum(seconds.values())
+    total = sum(seconds.values()) or 1.0
     parts = ", ".join(f"{part} {value / total:.0%}" for part, value in seconds.items())
     return f"{format_duration(total)} in the session that ended it: {parts}"
 
@@ -140,7 +141,7 @@ def main() -> None:
     console.print(f"workdir {workdir.path}", highlight=False, markup=False, soft_wrap=True)
     if workdir.result.exists():
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
-        print_result(read_json(workdir.result), workdir, console)
+        print_result(records.load(workdir).result or {}, workdir, console)
         return
     reporter = RunReporter(config.evolution, console)
     search = Search(Task(config, workdir, images, load_test, data_seconds), reporter)
