@@ -155,6 +155,23 @@ def load(workdir: Workdir) -> Run:
     return Run(workdir.path, config, about, replay, candidates, retrainings, result, checkpoints)
 
 
+def check_state(state: Mapping[str, Any], recorded: Mapping[int, Mapping[str, Any]]) -> None:
+    """Raises `ValueError` unless a strategy's state is one of these `individual` records, by id."""
+    fields = _Fields("the state", state)
+    pending, population = fields.items("pending", dict), fields.items("population", dict)
+    if not 0 <= fields.take("next_id", int) <= len(recorded) + len(pending):
+        raise ValueError(f"next_id is {reprlib.repr(state['next_id'])} after {len(recorded)} individuals")
+    if not 0 <= fields.take("generation", int) <= len(recorded):
+        raise ValueError(f"generation is {reprlib.repr(state['generation'])} after {len(recorded)} individuals")
+    for member in population:
+        record = recorded[_Fields("the population", member).take("id", int)]
+        if record["fitness"] is None or any(record.get(name) != value for name, value in member.items()):
+            raise ValueError(f"individual {record['id']} is not as in the history")
+    for event in map(_Fields, ("an event",) * len(state["events"]), fields.items("events", dict)):
+        event.take("generation", int)
+        event.take("kind", str)
+
+
 def _read_config(document: _Fields) -> SearchConfig:
     stored, values = document.inner("config"), {}
     for name, (_, field) in configs.leaf_fields(SearchConfig).items():
