@@ -18,7 +18,8 @@ def start(folder: pathlib.Path, *arguments: str, columns: int = 80) -> subproces
     """Begins the launcher where an import of JAX fails."""
     (folder / "without_jax").mkdir(exist_ok=True)
     (folder / "without_jax" / "jax.py").write_text("raise AssertionError('jax was imported')")
-    environment = os.environ | {"PYTHONPATH": str(folder / "without_jax"), "COLUMNS": str(columns)}
+    paths = [str(folder / "without_jax"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": str(columns)}
     command = [sys.executable, str(LAUNCHER), *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, env=environment, encoding="utf-8", stdout=pipe, stderr=pipe)
