@@ -174,7 +174,7 @@ def _read_arrays(folder: pathlib.Path, size: int) -> dict[str, np.ndarray]:
         if dtype.hasobject:
             raise ValueError(f"{name} is no array of numbers")
         shapes = array.shape, layout.read_chunk.shape, layout.write_chunk.shape
-        claimed += max(math.prod(shape or ()) for shape in shapes) * dtype.itemsize
+        claimed += max(math.prod(side or 1 for side in shape or ()) for shape in shapes) * dtype.itemsize
         if claimed > max(MAX_RATIO * size, MAX_UNPACKED_BYTES):
             raise ValueError(f"its arrays claim {claimed} bytes, its files have {size}")
     return {name: np.asarray(array.read().result()) for name, array in arrays.items()}

@@ -549,7 +549,9 @@ def test_folder_errors(tmp_path: pathlib.Path) -> None:
     broken.write_bytes(broken.read_bytes()[:-30])
     data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat, flat), None, "stretch"), broken)
     Image.new("1", (5000, 2)).save(broken)
-    data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat, flat), None, "stretch"), broken, "4096")
+    data_error(
+        lambda: folder_format.read_listing(folder_format._list_classes(flat, flat), None, "stretch"), broken, "4096"
+    )
     Image.new("1", (10_000, 10_000)).save(broken)  # more than Pillow's own limit
     data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat, flat), None, "stretch"), broken)
 
