@@ -1,4 +1,4 @@
-"""Checkpoints and saved weights: the only module that imports orbax.
+"""Checkpoints and saved weights: the only module that imports orbax and TensorStore.
 
 A checkpoint is a flat dict of arrays beside one JSON document. Arrays are named by their place in the tree they came
 from, and a tree is filled only from a checkpoint with exactly its names, shapes and types: weights of another
@@ -8,10 +8,10 @@ architecture are refused rather than restored in part.
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 import json
 import logging
+import math
 import pathlib
 import shutil
 import sys
@@ -25,6 +25,10 @@ from jaxevo.errors import InputError
 
 Tree = TypeVar("Tree")
 
+MAX_DOCUMENT_BYTES = 4 << 20  # of a JSON file; a search's state has about a thousand an individual
+MAX_RATIO = 10  # of what the arrays claim to the files' bytes: trained weights hardly pack
+MAX_UNPACKED_BYTES = 32 << 20  # below it any ratio is possible
+_HEADER = b"/zarr.json"  # ends the key of an array's header
 _KEEP = 3  # checkpoints; should the newest be damaged, an older one is used
 
 
@@ -89,7 +93,8 @@ class Checkpoints:
     def _numbered(self) -> list[pathlib.Path]:
         if not self.folder.is_dir():
             return []
-        return [path for path in self.folder.iterdir() if path.name.isdecimal() and path.is_dir()]
+        found = (path for path in self.folder.iterdir() if path.name.isdecimal())
+        return [path for path in found if path.is_dir() and not path.is_symlink()]
 
     def load(self, step: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON document and arrays of a checkpoint. Raises `CheckpointError`."""
@@ -110,6 +115,8 @@ def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str
     """Writes weights with their JSON document to a folder, in place of what may be there. Raises `OSError`."""
     from orbax.checkpoint import v1 as ocp
 
+    if folder.is_symlink():  # what it leads to is not ours to delete
+        folder.unlink()
     folder = folder.resolve()
     if folder.exists():
         shutil.rmtree(folder)
@@ -118,37 +125,65 @@ def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str
 
 
 def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """JSON document and arrays of saved weights. Raises `CheckpointError` naming the folder."""
-    from orbax.checkpoint import v1 as ocp
+    """JSON document and arrays of saved weights. Raises `CheckpointError` naming the folder.
 
+    Arrays are read by TensorStore, on which orbax is built, one by one: orbax allocates whatever their headers claim,
+    and of those that it has half read when another turns out to be damaged, tracebacks appear at some later time.
+    """
     folder = folder.resolve()
     if not folder.is_dir():
         problem = "is not a folder" if folder.exists() else "does not exist"
         raise CheckpointError(f"{folder} {problem}; give the folder of saved weights, such as runs/.../best")
     if not (folder / "data").is_dir() or not (folder / "_CHECKPOINT_METADATA").is_file():
         raise CheckpointError(f"{folder} holds no checkpoint of this program; give a folder such as runs/.../best")
-    content, problem = {}, ""
-    with _context(), _quiet():
-        try:
-            # One by one: were one damaged, the other's half-begun reading would be complained about at some later time.
-            for name in ("data", "arrays"):
-                if (folder / name).is_dir():
-                    content |= ocp.load_checkpointables(str(folder), {name: None})
-        except Exception as error:  # orbax and tensorstore raise many kinds for a damaged folder
-            cause = error.__cause__ or error
-            problem = f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
-        if problem:
-            gc.collect()  # what was given up half-read complains when it goes
-    if problem:
-        raise CheckpointError(f"{folder} is damaged and cannot be read ({problem}); train again or use a copy")
-    data, arrays = content.get("data"), content.get("arrays") or {}
-    if not isinstance(data, dict) or not isinstance(arrays, dict):
+    size = _check_files(folder)
+    try:
+        data = json.loads((folder / "data" / "data.json").read_text("utf-8"))
+        arrays = _read_arrays(folder / "arrays", size) if (folder / "arrays").is_dir() else {}
+    except Exception as error:  # TensorStore raises several kinds
+        problem = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise CheckpointError(
+            f"{folder} is damaged and cannot be read ({problem}); train again or use a copy"
+        ) from error
+    if not isinstance(data, dict):
         raise CheckpointError(f"{folder} is a checkpoint of another program: it has no data document")
-    arrays = {name: np.asarray(array) for name, array in arrays.items()}
     if data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
         problem = "is damaged: its arrays are not those that were saved; train again or use a copy"
         raise CheckpointError(f"{folder} {problem}")
     return data, arrays
+
+
+def _check_files(folder: pathlib.Path) -> int:
+    """Bytes of all files. Raises `CheckpointError` for links, pipes and documents too large to be parsed."""
+    size = 0
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise CheckpointError(f"{path} is a link or no regular file; use weights that were not tampered with")
+        length = path.stat().st_size if path.is_file() else 0
+        if length > MAX_DOCUMENT_BYTES and "d" not in path.relative_to(folder).parts[1:-1]:  # arrays lie in folders d
+            raise CheckpointError(f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes; this is another kind of file")
+        size += length
+    return size
+
+
+def _read_arrays(folder: pathlib.Path, size: int) -> dict[str, np.ndarray]:
+    """The arrays by name. Raises `ValueError` if they, or the chunks they are read by, claim far more than `size`."""
+    import tensorstore as ts
+
+    database = {"driver": "ocdbt", "base": {"driver": "file", "path": f"{folder}/"}}
+    keys = ts.KvStore.open(database).result().list().result()
+    names = sorted(key.removesuffix(_HEADER).decode() for key in keys if key.endswith(_HEADER))
+    arrays, claimed = {}, 0
+    for name in names:
+        array = arrays[name] = ts.open({"driver": "zarr3", "kvstore": database | {"path": f"{name}/"}}).result()
+        layout, dtype = array.chunk_layout, array.dtype.numpy_dtype
+        if dtype.hasobject:
+            raise ValueError(f"{name} is no array of numbers")
+        shapes = array.shape, layout.read_chunk.shape, layout.write_chunk.shape
+        claimed += max(math.prod(side or 1 for side in shape or ()) for shape in shapes) * dtype.itemsize
+        if claimed > max(MAX_RATIO * size, MAX_UNPACKED_BYTES):
+            raise ValueError(f"its arrays claim {claimed} bytes, its files have {size}")
+    return {name: np.asarray(array.read().result()) for name, array in arrays.items()}
 
 
 def _content(data: dict[str, Any], arrays: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -15,12 +15,14 @@ from jaxevo import checkpoint
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.datasets.splits import stratified_subset
+from jaxevo.errors import printable
 from jaxevo.evaluation import CompiledEngine, Problem, fit, on_device
 from jaxevo.genome import Genome
 from jaxevo.network import Network
 from jaxevo.training import Trainer, split
 
 _BATCH_SIZE = 64  # of scoring
+_MAX_SETTING = 10**12  # sizes are counted by multiplying these, which takes long for numbers of many digits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,17 +58,21 @@ class Classifier:
             height, width, channels = (int(side) for side in document["image_shape"])
             if min(height, width, channels) < 1:
                 raise ValueError(f"image_shape is {document['image_shape']}")
-            names = tuple(map(str, document["class_names"]))
+            names = tuple(printable(str(name)) for name in document["class_names"])
+            if any(isinstance(value, int) and abs(value) > _MAX_SETTING for value in document["network"].values()):
+                raise ValueError(f"a setting is larger than {_MAX_SETTING}")
             problem = Problem(NetworkConfig(**document["network"]), (height, width, channels), len(names))
             # Before anything of that size is allocated: a document may claim any.
             parameters = problem.complexity(genome).parameters
             if parameters > sum(array.size for array in weights.values()):
                 raise ValueError(f"it needs {parameters} parameters, more than were saved")
-            source = Source(str(document["dataset"]), names, str(document["resize"]))
+            if len(problem.network.stack()) > len(weights):  # building takes time for every cell
+                raise ValueError("it needs more cells than were saved")
+            source = Source(printable(str(document["dataset"])), names, printable(str(document["resize"])))
             network = problem.load(genome, weights)
         except checkpoint.CheckpointError:
             raise
-        except (KeyError, OverflowError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise checkpoint.CheckpointError(
                 f"{folder} does not describe its network ({reason}); train again"

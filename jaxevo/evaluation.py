@@ -203,7 +203,7 @@ class DivergedError(ArithmeticError):
 
 
 def keep_compiled(folder: str) -> None:
-    """Takes programs that an earlier process has compiled from this folder, and keeps new ones there, small ones too."""
+    """Takes programs that an earlier process has compiled from this folder, and keeps new ones there."""
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 

@@ -8,7 +8,6 @@ Control characters, which a terminal obeys, are escaped. JAX is not imported.
 from __future__ import annotations
 
 import dataclasses
-import math
 import pathlib
 import reprlib
 from collections.abc import Mapping
@@ -17,11 +16,12 @@ from typing import Any, TypeVar
 from jaxevo import config as configs
 from jaxevo.asktell import Individual, Strategy
 from jaxevo.config import SearchConfig
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
 from jaxevo.genome import Genome
 from jaxevo.strategies import make_strategy
 from jaxevo.workdir import Workdir, WorkdirError, read_json
 
+MAX_NUMBER = 1e15  # of a measured value: sums and means of larger ones may overflow
 PARTS = ("compile", "train", "evaluate")  # of the seconds that a training took
 
 T = TypeVar("T")
@@ -92,13 +92,13 @@ class _Fields:
         return WorkdirError(f"{self.where}: {reason}; restore the file from a copy")
 
     def take(self, name: str, kind: type[T]) -> T:
-        """A value of exactly this type; a number where that is float, and finite; text without control characters."""
+        """A value of exactly this type; a number, not too large, where that is float; printable text."""
         if name not in self.data:
             raise self.error(f"{name} is missing")
         value = self.data[name]
         if kind is float and type(value) is int and abs(value) < 1 << 53:
             value = float(value)
-        if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
+        if type(value) is not kind or (isinstance(value, float) and not abs(value) <= MAX_NUMBER):
             raise self.error(f"{name} is {reprlib.repr(value)}, not of type {kind.__name__}")
         return printable(value) if isinstance(value, str) else value
 
@@ -149,6 +149,23 @@ def is_searched(config: SearchConfig, strategy: Strategy, candidates: Mapping[in
     """True if the strategy is at its end, or `max_trainings` are spent."""
     trainings = sum(candidate.reused is None for candidate in candidates.values())
     return strategy.done or 0 < config.max_trainings <= trainings
+
+
+def check_state(state: Mapping[str, Any], recorded: Mapping[int, Mapping[str, Any]]) -> None:
+    """Raises `ValueError` unless a strategy's state is one of these `individual` records, by id."""
+    fields = _Fields("the state", state)
+    pending, population = fields.items("pending", dict), fields.items("population", dict)
+    if not 0 <= fields.take("next_id", int) <= len(recorded) + len(pending):
+        raise ValueError(f"next_id is {reprlib.repr(state['next_id'])} after {len(recorded)} individuals")
+    if not 0 <= fields.take("generation", int) <= len(recorded):
+        raise ValueError(f"generation is {reprlib.repr(state['generation'])} after {len(recorded)} individuals")
+    for member in population:
+        record = recorded[_Fields("the population", member).take("id", int)]
+        if record["fitness"] is None or any(record.get(name) != value for name, value in member.items()):
+            raise ValueError(f"individual {record['id']} is not as in the history")
+    for event in map(_Fields, ("an event",) * len(state["events"]), fields.items("events", dict)):
+        event.take("generation", int)
+        event.take("kind", str)
 
 
 def _read_config(document: _Fields) -> SearchConfig:
@@ -209,21 +226,22 @@ def _read_result(workdir: Workdir, candidates: Mapping[int, Candidate], done: bo
     if not workdir.result.exists():
         return None
     fields = _Fields(str(workdir.result), {"result": read_json(workdir.result)}).inner("result")
-    kinds: dict[str, type] = dict.fromkeys(("id", "parameters", "multiply_adds", "trainings", "test_images"), int)
+    counts = "id", "parameters", "multiply_adds", "candidates", "memo_hits", "failures", "trainings", "test_images"
+    kinds: dict[str, type] = dict.fromkeys(counts, int) | {"dataset": str}
     kinds |= dict.fromkeys(("search_fitness", "retrained_fitness", "validation_accuracy", "test_accuracy"), float)
     result = {name: fields.take(name, kind) for name, kind in kinds.items()}
     interval = fields.items("test_interval", float)
     if not done or result["id"] not in candidates or len(interval) != 2:
         raise fields.error("it is not the result of this history")
-    return result | {"test_interval": list(interval), "final_seconds": fields.inner("seconds").take("final", float)}
+    session = fields.inner("session_seconds")
+    return result | {
+        "test_interval": list(interval),
+        "final_seconds": fields.inner("seconds").take("final", float),
+        "session_seconds": {printable(part): session.take(part, float) for part in session.data},
+    }
 
 
 def _numbered(folder: pathlib.Path) -> list[int]:
     """As `Checkpoints.steps`, which would import JAX."""
     numbered = [p for p in folder.glob("*") if p.name.isdecimal() and any(p.glob("*"))]
     return sorted(int(p.name) for p in numbered)
-
-
-def printable(text: str) -> str:
-    """The text with its control characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -12,9 +12,9 @@ from typing import Any
 
 from jaxevo import config as configs
 from jaxevo.asktell import Individual
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
 from jaxevo.genome import NUM_INPUTS, Cell, dumps
-from jaxevo.records import PARTS, Run, printable
+from jaxevo.records import PARTS, Run
 
 
 @dataclasses.dataclass(frozen=True)

@@ -140,10 +140,11 @@ class Search:
             for problem in problems:
                 self.reporter.message(f"{problem}; going on from an older one")
             try:
+                records.check_state(state, self.recorded)
                 told = set(range(state["next_id"])) - {individual["id"] for individual in state["pending"]}
                 if told <= self.recorded.keys():
                     strategy.load_state_dict(state)
-            except (KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 self.reporter.message(f"checkpoint {step} is not of this search ({error}); going on from the history")
                 strategy = make_strategy(self.config)
         if self.recorded:

@@ -28,6 +28,8 @@ from jaxevo.errors import InputError
 
 SCHEMA_VERSION = 1
 MAX_HISTORY_BYTES = 1 << 30
+MAX_LINE_BYTES = 1 << 20  # of the history; a candidate's line has about a thousand
+MAX_DOCUMENT_BYTES = 1 << 20  # of the other files
 _PACKAGES = ("jaxevo", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "tensorflow-datasets", "numpy")
 
 
@@ -58,9 +60,15 @@ def write_text(path: pathlib.Path, text: str) -> None:
 def read_json(path: pathlib.Path) -> Any:
     """Raises `WorkdirError` naming the file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MAX_DOCUMENT_BYTES + 1)
+        if len(content) > MAX_DOCUMENT_BYTES:
+            raise WorkdirError(f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes; this is another kind of file")
+        return json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise WorkdirError(f"{path} does not exist; {path.parent} is not the folder of a run") from None
+    except WorkdirError:
+        raise
     except (ValueError, RecursionError) as error:
         raise WorkdirError(f"{path} is damaged ({error}); restore it or start in another workdir") from None
 
@@ -106,8 +114,17 @@ class Workdir:
         """What came out; there when the run is complete."""
         return self.path / "result.json"
 
+    def check_inside(self) -> None:
+        """Raises `WorkdirError` for a link, by which files elsewhere would be changed, and for pipes and devices."""
+        files = self.config, self.history, self.best_genome, self.result, self.path / "lock"
+        folders = self.checkpoints.parent, self.checkpoints, self.final_checkpoints, self.best_weights
+        for path in (*files, *folders):
+            if path.is_symlink() or (path.exists() and not (path.is_dir() if path in folders else path.is_file())):
+                raise WorkdirError(f"{path} is a link or of a wrong kind; a run's files must lie in its folder itself")
+
     def lock(self) -> int:
         """Keeps other processes out until this one ends. Raises `WorkdirError` if one is in."""
+        self.check_inside()
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,6 +156,7 @@ class Workdir:
 
     def read_config(self) -> dict[str, Any]:
         """The content of `config.json`. Raises `WorkdirError`."""
+        self.check_inside()
         document = read_json(self.config)
         if not isinstance(document, dict) or not isinstance(document.get("config"), dict):
             raise WorkdirError(f"{self.config} is not the configuration of a run; use another workdir")
@@ -155,20 +173,30 @@ class Workdir:
             return [], 0
         if self.history.stat().st_size > MAX_HISTORY_BYTES:
             raise WorkdirError(f"{self.history} is larger than {MAX_HISTORY_BYTES} bytes; this is another kind of file")
-        content = self.history.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        records = []
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
-                raise WorkdirError(
-                    f"{self.history}, line {number}, is damaged; remove it and all after it to go on from there"
-                )
-            records.append(record)
-        return records, len(whole)
+        records: list[dict[str, Any]] = []
+        length = 0
+        with self.history.open("rb") as file:
+            while line := file.readline(MAX_LINE_BYTES):
+                if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
+                    break  # torn
+                record = _parse_line(line)
+                if record is None:
+                    raise WorkdirError(
+                        f"{self.history}, line {len(records) + 1}, is damaged; remove it and all after it to go on "
+                        "from there"
+                    )
+                records.append(record)
+                length += len(line)
+        return records, length
+
+
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    """The record of a line, None for a damaged one."""
+    try:
+        record = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("kind"), str) else None
 
 
 class History:

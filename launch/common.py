@@ -18,7 +18,7 @@ from rich.console import Console
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
 
 if TYPE_CHECKING:  # imported late, as a launcher may need none of it
     from jaxevo.datasets import Images, SearchData
@@ -125,7 +125,7 @@ def run(main: Callable[[], None], doc: str, when_interrupted: str) -> None:
             raise InputError(f"unexpected argument {rest[0]!r}; flags are written --name=value, see --help")
         main()
     except (InputError, flags.Error, OSError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"interrupted; {when_interrupted}", file=sys.stderr)

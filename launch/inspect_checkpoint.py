@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from jaxevo import records, report
+from jaxevo.asktell import Individual
 from jaxevo.errors import InputError
 from jaxevo.records import Run
 from jaxevo.workdir import Workdir
@@ -133,6 +134,14 @@ def draw(run: Run, folder: pathlib.Path) -> None:
         raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to draw")
 
 
+def show_run(run: Run, shown: Individual | None, console: Console) -> None:
+    """Everything in words; `shown` with its lineage and cells."""
+    for part in (print_header, print_generations, print_population, print_events):
+        part(run, console)
+    if shown is not None:
+        print_individual(run, shown.id, console)
+
+
 def main() -> None:
     """Flags in, one library call, words out."""
     if not FLAGS.workdir:
@@ -146,11 +155,7 @@ def main() -> None:
     if FLAGS.json:
         print(json.dumps(report.document(run, shown), indent=2, allow_nan=False))
         return
-    console = Console(markup=False, highlight=False, emoji=False)
-    for part in (print_header, print_generations, print_population, print_events):
-        part(run, console)
-    if shown is not None:
-        print_individual(run, shown.id, console)
+    show_run(run, shown, Console(markup=False, highlight=False, emoji=False))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from jaxevo import records
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.errors import InputError
 from jaxevo.progress import RunReporter, format_duration
-from jaxevo.workdir import Workdir, read_json
+from jaxevo.workdir import Workdir
 
 if TYPE_CHECKING:  # imported late, as it brings jax
     from jaxevo.evaluation import Evaluator
@@ -87,7 +87,7 @@ def print_result(result: dict, workdir: Workdir, console: Console) -> None:
 
 
 def _where_time_went(seconds: dict[str, float]) -> str:
-    total = sum(seconds.values())
+    total = sum(seconds.values()) or 1.0
     parts = ", ".join(f"{part} {value / total:.0%}" for part, value in seconds.items())
     return f"{format_duration(total)} in the session that ended it: {parts}"
 
@@ -113,7 +113,7 @@ def main() -> None:
     console.print(f"workdir {workdir.path}", highlight=False, markup=False, soft_wrap=True)
     if workdir.result.exists():
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
-        print_result(read_json(workdir.result), workdir, console)
+        print_result(records.load(workdir).result or {}, workdir, console)
         return
     reporter = RunReporter(config, console, workers.workers)
     search = Search(Task(config, workdir, images, load_test, data_seconds, workers), reporter)

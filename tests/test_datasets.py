@@ -246,7 +246,7 @@ def test_folder_of_mixed_images(tmp_path: pathlib.Path) -> None:
     Image.new("RGB", (9, 6), (10, 20, 30)).save(tmp_path / "b" / "9.png")
     listing = folder_format.list_split(tmp_path, "train")
     assert isinstance(listing.folder, pathlib.Path)
-    everything = folder_format._list_classes(tmp_path)
+    everything = folder_format._list_classes(tmp_path, tmp_path)
     data_error(lambda: folder_format.read_listing(everything, None, "stretch"), "9.png", "image_size")
     images = folder_format.read_listing(everything, (6, 6), "stretch").images
     assert images.shape == (9, 6, 6, 3)  # one of them has colours
@@ -547,11 +547,13 @@ def test_folder_errors(tmp_path: pathlib.Path) -> None:
     (flat / "empty").rmdir()
     broken = flat / "a" / "0000.png"
     broken.write_bytes(broken.read_bytes()[:-30])
-    data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat), None, "stretch"), broken)
+    data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat, flat), None, "stretch"), broken)
     Image.new("1", (5000, 2)).save(broken)
-    data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat), None, "stretch"), broken, "4096")
+    data_error(
+        lambda: folder_format.read_listing(folder_format._list_classes(flat, flat), None, "stretch"), broken, "4096"
+    )
     Image.new("1", (10_000, 10_000)).save(broken)  # more than Pillow's own limit
-    data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat), None, "stretch"), broken)
+    data_error(lambda: folder_format.read_listing(folder_format._list_classes(flat, flat), None, "stretch"), broken)
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:

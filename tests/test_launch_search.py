@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,6 +150,13 @@ def test_again_it_says_that_the_run_is_complete(whole, launch_environment):
     assert again.returncode == 0
     assert "complete" in again.stdout and "test accuracy" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in workdir.rglob("*") if path.name != "lock"} == before
+
+
+def test_a_damaged_result_is_told_in_one_line(whole, tmp_path, launch_environment):
+    workdir = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
+    result = json.loads((workdir / "result.json").read_text())
+    (workdir / "result.json").write_text(json.dumps(result | {"session_seconds": {"train": "long"}}))
+    assert_refused(search(launch_environment, *TINY, f"--workdir={workdir}"), "train is 'long', not of type float")
 
 
 def test_another_configuration_is_refused_with_the_difference(whole, launch_environment):

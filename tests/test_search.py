@@ -124,7 +124,10 @@ def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(tmp_
         with pytest.raises(KeyboardInterrupt):
             make(path, data).run()
         evaluations.limit = None
-        assert make(path, data).run() == whole
+        again, messages = make(path, data), []
+        again.reporter.message = messages.append
+        assert again.run() == whole
+        assert not any("is not of this search" in message for message in messages)  # its own checkpoints are used
         assert without_times(path) == expected
         assert evaluations.count == total  # nothing was trained twice
 

@@ -14,14 +14,12 @@ from jaxevo.errors import InputError
 MAX_SIDE = 4096  # pixels; a larger image is a mistake or an attack, no network here could take it
 MAX_BYTES = 4 << 30  # of pixels in one array
 MAX_PUBLISHED_BYTES = 1 << 30  # of one published split: SVHN's train split has 215 MiB
+MAX_RATIO = 10  # of what a packed file unpacks to: MNIST's images have 4.7 times their file
+MAX_UNPACKED_BYTES = 32 << 20  # below it any ratio is possible, as small or even images pack well
 
 
 class DataError(InputError):
     """Data that cannot be used; one sentence names the thing, its value and the remedy."""
-
-    def __init__(self, message: str) -> None:
-        # Names of files and messages of libraries come from outside and may hold line breaks.
-        super().__init__(" ".join(message.split()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,3 +89,9 @@ def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES
         raise DataError(f"{path} has images of {shape[1]} x {shape[2]} pixels: make them at most {MAX_SIDE} a side")
     if math.prod(shape) > limit:
         raise DataError(f"{path} claims {sizes} values, more than {limit >> 20} MiB: use fewer or smaller images")
+
+
+def check_unpacked(path: object, size: int, packed_size: int, remedy: str, allowance: int = MAX_UNPACKED_BYTES) -> None:
+    """Raises `DataError` if `packed_size` bytes unpack to so many that they seem made to fill the memory."""
+    if size > max(allowance, MAX_RATIO * packed_size):
+        raise DataError(f"{path} unpacks to {size >> 20} MiB, more than {MAX_RATIO} times its own size: {remedy}")

@@ -30,6 +30,7 @@ def read_errors(path: object, remedy: str = REMEDY) -> Iterator[None]:
 @contextlib.contextmanager
 def opened(path: pathlib.Path) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
     """Opens a gzip, bzip2 or plain file by its first bytes, as names are often changed when a browser unpacks."""
+    check_regular(path)
     with read_errors(path), path.open("rb") as raw:
         start = raw.read(3)
         raw.seek(0)
@@ -43,13 +44,18 @@ def opened(path: pathlib.Path) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2Fi
             yield raw
 
 
-def read_at_most(stream: IO[bytes] | gzip.GzipFile | bz2.BZ2File, limit: int) -> bytes:
+def read_at_most(stream: IO[bytes] | gzip.GzipFile | bz2.BZ2File, limit: int) -> bytearray:
     """Reads up to `limit` bytes; memory grows with what is there, not with what a header claims."""
-    chunks: list[bytes] = []
-    while limit > 0 and (chunk := stream.read(min(_CHUNK, limit))):
-        chunks.append(chunk)
-        limit -= len(chunk)
-    return b"".join(chunks)
+    data = bytearray()
+    while len(data) < limit and (chunk := stream.read(min(_CHUNK, limit - len(data)))):
+        data += chunk
+    return data
+
+
+def check_regular(path: pathlib.Path, remedy: str = REMEDY) -> None:
+    """Raises `DataError` for what is no file: reading a pipe would wait for ever."""
+    if not path.is_file():
+        raise DataError(f"{path} is no regular file: {remedy}")
 
 
 def hash_file(path: pathlib.Path, algorithm: str = "sha256") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import pathlib
 import warnings
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image, ImageOps
 
-from jaxevo.datasets.base import MAX_SIDE, DataError, Images, check_image_array
-from jaxevo.datasets.files import read_errors
+from jaxevo.datasets.base import MAX_SIDE, DataError, Images, check_image_array, check_unpacked
+from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.resize import resize_images
 from jaxevo.datasets.splits import fixed_test_part
 
@@ -20,6 +21,7 @@ _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")  # no format that starts another program
 _GREY = {"1", "L", "LA", "I;16", "I;16B", "I;16L"}
 _COLOUR = {"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
+_ALLOWANCE = 1 << 30  # bytes of pixels; drawings of even colours have 100 times their files
 _ORIENTATION = 0x0112  # the EXIF tag
 _REMEDY = "replace or remove it"
 
@@ -41,8 +43,8 @@ def list_split(folder: pathlib.Path, split: str) -> Listing:
         if not all(part.is_dir() and _subfolders(part) for part in parts):
             if any(part.is_dir() and _subfolders(part) for part in parts):
                 raise DataError(f"{folder} has only one of train/ and test/ with class folders: add the other")
-            return _fixed_part(_list_classes(folder), split)
-        listings = {part.name: _list_classes(part) for part in parts}
+            return _fixed_part(_list_classes(folder, folder), split)
+        listings = {part.name: _list_classes(part, folder) for part in parts}
     train, test = listings["train"].class_names, listings["test"].class_names
     if train != test:
         odd = sorted(set(train) ^ set(test))
@@ -54,19 +56,30 @@ def _subfolders(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
-def _list_classes(folder: pathlib.Path) -> Listing:
+def _list_classes(folder: pathlib.Path, root: pathlib.Path) -> Listing:
+    _check_inside(folder, root)
     paths: list[pathlib.Path] = []
     labels: list[int] = []
     classes = _subfolders(folder)
     if len(classes) < 2:
         raise DataError(f"{folder} has {len(classes)} class folders: put each class's images into a folder of its own")
     for label, class_folder in enumerate(classes):
+        _check_inside(class_folder, root)
         images = sorted(p for p in class_folder.iterdir() if p.suffix.lower() in _SUFFIXES and p.name[0] != ".")
+        for path in images:
+            _check_inside(path, root)
+            check_regular(path, _REMEDY)
         if not images:
             raise DataError(f"{class_folder} has no images ({', '.join(sorted(_SUFFIXES))}): add some or remove it")
         paths += images
         labels += [label] * len(images)
     return Listing(folder, tuple(paths), np.array(labels, np.int32), tuple(path.name for path in classes))
+
+
+def _check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
+    """Raises `DataError` for a link that leads out of the folder that was named, which may come from a stranger."""
+    if path != root and path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+        raise DataError(f"{path} is a link that leads out of {root}: put the images themselves there")
 
 
 def _fixed_part(listing: Listing, split: str) -> Listing:
@@ -97,6 +110,9 @@ def read_listing(listing: Listing, size: tuple[int, int] | None, method: str) ->
                 "give an image_size to resize all"
             )
     check_image_array(listing.folder, (len(listing.paths), *shape))
+    if size is None:
+        values, packed = len(listing.paths) * math.prod(shape), sum(path.stat().st_size for path in listing.paths)
+        check_unpacked(listing.folder, values, packed, "give an image_size", _ALLOWANCE)
     images = np.empty((len(listing.paths), *shape), np.uint8)
     for i, path in enumerate(listing.paths):
         pixels = _decode(path, channels)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, DataError, Images, check_image_array
+from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, DataError, Images, check_image_array, check_unpacked
 from jaxevo.datasets.files import REMEDY, opened, read_at_most
 
 _UINT8 = 0x08  # the third byte of the magic number: the values' type
@@ -36,6 +36,7 @@ def read_idx(path: pathlib.Path, num_dims: int) -> np.ndarray:
         shape = struct.unpack(f">{num_dims}I", header[4:])
         check_image_array(path, shape, MAX_PUBLISHED_BYTES)
         size = math.prod(shape)
+        check_unpacked(path, size, path.stat().st_size, REMEDY)
         data = read_at_most(stream, size + 1)  # one byte more shows a file that is too long
     if len(data) != size:
         found = f"only {len(data)}" if len(data) < size else "more"

@@ -14,7 +14,8 @@ from jaxevo.datasets.files import REMEDY, opened
 _SIDE = 16
 _NUM_PIXELS = _SIDE * _SIDE
 _MAX_LINE = 16_384  # bytes; USPS's longest lines have about 3,000
-_MAX_LINES = 100_000  # USPS has 7,291 and 2,007
+_MAX_LINES = 20_000  # USPS has 7,291 and 2,007
+_MAX_UNPACKED = 32 << 20  # bytes; USPS has 17 MB and 5 MB
 _LINE = re.compile(rb"\d{1,3}(?: \d{1,3}:[+-]?(?:\d{1,3}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?)*")
 
 
@@ -48,10 +49,13 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
     (path,) = paths
     images: list[np.ndarray] = []
     labels: list[int] = []
+    room = _MAX_UNPACKED
     with opened(path) as stream:
         while line := stream.readline(_MAX_LINE):
-            if len(images) == _MAX_LINES:
-                raise DataError(f"{path} has more than {_MAX_LINES} lines: it is not USPS, {REMEDY}")
+            room -= len(line)
+            if len(images) == _MAX_LINES or room < 0:
+                limits = f"{_MAX_LINES:,} lines or {_MAX_UNPACKED >> 20} MiB"
+                raise DataError(f"{path} has more than {limits}: it is not USPS, {REMEDY}")
             try:
                 pixels, label = parse_line(line)
             except ValueError as error:

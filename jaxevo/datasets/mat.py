@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, DataError, Images, check_image_array
-from jaxevo.datasets.files import REMEDY, read_errors
+from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, MAX_UNPACKED_BYTES, DataError, Images, check_image_array
+from jaxevo.datasets.files import REMEDY, check_regular, read_errors
 
 _HEADER_BYTES = 128
 _MATRIX, _COMPRESSED = 14, 15  # types of an element
@@ -23,6 +23,7 @@ _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f
 _NUMERIC_CLASSES = range(6, 16)  # of an array: double to uint64; the others are cells, structures, text and so on
 _COMPLEX = 0x0800
 _LIMIT = MAX_PUBLISHED_BYTES
+_MAX_RATIO = 4  # of unpacked to packed bytes: SVHN has 1.2
 
 
 def read_split(paths: Sequence[pathlib.Path]) -> Images:
@@ -53,12 +54,16 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
 
 def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
     """The file's arrays, unpacked, each with the byte order ("<" or ">"); at most `_LIMIT` bytes in all."""
-    with read_errors(path), path.open("rb") as file:
-        raw = memoryview(file.read(_LIMIT + 1))
+    check_regular(path)
+    with read_errors(path):
+        if path.stat().st_size > _LIMIT:
+            raise DataError(f"{path} is larger than {_LIMIT >> 20} MiB: it is not SVHN, {REMEDY}")
+        raw = memoryview(path.read_bytes())
     order = {b"IM": "<", b"MI": ">"}.get(bytes(raw[126:128]))
     if order is None or bytes(raw[124:126]) not in (b"\x00\x01", b"\x01\x00"):
         raise DataError(f"{path} is no MATLAB 5 file: {REMEDY}")
-    room, start = _LIMIT, _HEADER_BYTES
+    limit = min(_LIMIT, max(MAX_UNPACKED_BYTES, _MAX_RATIO * len(raw)))
+    room, start = limit, _HEADER_BYTES
     while start < len(raw):
         kind, size = struct.unpack_from(order + "II", raw, start) if start + 8 <= len(raw) else (0, len(raw))
         end = start + 8 + size
@@ -70,7 +75,7 @@ def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
                 element = memoryview(zlib.decompressobj().decompress(element[8:], room + 1))
         room -= len(element)
         if room < 0:
-            raise DataError(f"{path} unpacks to more than {_LIMIT >> 20} MiB: it is not SVHN, {REMEDY}")
+            raise DataError(f"{path} unpacks to more than {limit >> 20} MiB: it is not SVHN, {REMEDY}")
         yield order, element
         start = end
 

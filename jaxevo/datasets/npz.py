@@ -6,26 +6,50 @@ is unpacked, and arrays of objects, which would be unpickled, are refused.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 import pathlib
 import zipfile
+from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
 
-from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array
-from jaxevo.datasets.files import read_errors
+from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array, check_unpacked
+from jaxevo.datasets.files import check_regular, read_errors
 
+_BLOCK = 256  # images
+_MAX_READ = 1 << 20  # bytes at once; a directory of that size has 20,000 entries, and ours 4
 _REMEDY = "save it anew with numpy.savez_compressed"
 _KEYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+class _File(io.FileIO):
+    """A file of which nobody reads much at once: `zipfile` would take a directory of any length into the memory."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = _MAX_READ + 1
+        data = super().read(min(size, _MAX_READ + 1)) or b""
+        if len(data) > _MAX_READ:
+            raise zipfile.BadZipFile("its directory is too large")
+        return data
+
+
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[zipfile.ZipFile]:
+    check_regular(path, _REMEDY)
+    with _File(path) as file, zipfile.ZipFile(file) as archive:
+        yield archive
 
 
 def array_names(path: pathlib.Path) -> set[str]:
     """Which of the four arrays the file has; raises `DataError` if one is lacking that must be there."""
     with read_errors(path, _REMEDY):
         try:
-            with zipfile.ZipFile(path) as archive:
+            with _opened(path) as archive:
                 found = {name.removesuffix(".npy") for name in archive.namelist()} & set(_KEYS)
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise DataError(f"{path} is no .npz file ({str(error)[:200]}): {_REMEDY}") from error
@@ -63,11 +87,14 @@ def number_classes(path: pathlib.Path, labels: np.ndarray, known: np.ndarray) ->
 def _read_array(path: pathlib.Path, key: str) -> np.ndarray:
     with read_errors(path, _REMEDY):
         try:
-            with zipfile.ZipFile(path) as archive:
+            with _opened(path) as archive:
                 names = archive.namelist()
                 info = archive.getinfo(f"{key}.npy" if f"{key}.npy" in names else key)
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise DataError(f"{path}, {key}, is compressed in another way than NumPy's: {_REMEDY}")
                 with archive.open(info) as stream:
-                    _check_header(f"{path}, {key},", stream, info.file_size)
+                    size = _check_header(f"{path}, {key},", stream, info.file_size)
+                check_unpacked(f"{path}, {key},", size, path.stat().st_size, "save uint8, or with numpy.savez")
                 with archive.open(info) as stream:
                     return npy.read_array(stream, allow_pickle=False)
         except (DataError, OSError):
@@ -77,8 +104,8 @@ def _read_array(path: pathlib.Path, key: str) -> np.ndarray:
             raise DataError(f"{path}, {key}, cannot be read ({reason}): {_REMEDY}") from error
 
 
-def _check_header(what: str, stream: IO[bytes], member_bytes: int) -> None:
-    """Raises `DataError` unless the array is of numbers and as long as its header says."""
+def _check_header(what: str, stream: IO[bytes], member_bytes: int) -> int:
+    """Bytes of array and pixels. Raises `DataError` unless it is of numbers and as long as its header says."""
     version = npy.read_magic(stream)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
@@ -91,6 +118,7 @@ def _check_header(what: str, stream: IO[bytes], member_bytes: int) -> None:
         raise DataError(f"{what} has {size >> 20} MiB, the limit is {MAX_BYTES >> 20}: use fewer images or uint8")
     if any(side < 0 for side in shape) or size != member_bytes - stream.tell():
         raise DataError(f"{what} holds another number of bytes than its header says: {_REMEDY}")
+    return size if dtype == np.uint8 else size + math.prod(shape)
 
 
 def _pixels(what: str, array: np.ndarray) -> np.ndarray:
@@ -108,4 +136,8 @@ def _pixels(what: str, array: np.ndarray) -> np.ndarray:
     if low < 0 or high > 255:
         raise DataError(f"{what} has values from {low} to {high}: use pixels from 0 to 255 or floats from 0 to 1")
     scale = 255 if array.dtype.kind in "bf" and high <= 1 else 1
-    return np.round(array.astype(np.float32) * scale).astype(np.uint8)
+    pixels = np.empty(array.shape, np.uint8)
+    for start in range(0, len(array), _BLOCK):  # not all at once: the floats may take many times the array's bytes
+        block = slice(start, start + _BLOCK)
+        pixels[block] = np.round(array[block].astype(np.float32) * scale)
+    return pixels
