@@ -17,17 +17,17 @@ from collections.abc import Callable
 import jax
 import numpy as np
 from measuring import write
-from plain import PlainNetwork
+from plain import PlainNetwork, PlainTraining
 from rich.console import Console
 from rich.table import Table
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import SearchData, load_search_data
-from jaxevo.evaluation import Evaluator, Prepared, Problem, fit
+from jaxevo.evaluation import Evaluator, Problem
 from jaxevo.evolution import RegularizedEvolution
 from jaxevo.genome import Genome
-from jaxevo.training import Trainer, draw_epoch, plan, split
+from jaxevo.training import draw_epoch, plan
 
 try:
     import torch_network
@@ -73,17 +73,19 @@ def engine(name: str, config: SearchConfig, problem: Problem, data: SearchData) 
 
 def flax(config: SearchConfig, problem: Problem, data: SearchData) -> Way:
     """Flax's own layers, a program for each genome."""
-    images, labels = jax.device_put((data.train.images, data.train.labels))
-    every = np.arange(len(data.train))
+    images, labels = data.train.images, data.train.labels
+    every, batch = np.arange(len(data.train)), config.training.batch_size
+    steps, schedule = plan(config.training, batch, len(every))
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> float:
-        graphdef, params, stats = split(
-            PlainNetwork(genome, config.network, problem.image_shape, problem.num_classes, seed[0])
-        )
-        trainer = Trainer(graphdef, config.training.batch_size)
-        prepared = Prepared(trainer, trainer.start(params, stats), ())
-        state = fit(prepared, images, labels, config.training, seed, every)
-        return trainer.accuracy(state.weights, (), data.validation.images, data.validation.labels)
+        network = PlainNetwork(genome, config.network, problem.image_shape, problem.num_classes, seed[0])
+        training = PlainTraining(network, schedule)
+        for epoch in range(config.training.epochs):
+            order, key = draw_epoch(seed, epoch, every, batch, len(every))
+            for step in range(int(steps)):
+                index = order[step * batch : (step + 1) * batch]
+                training.step(images[index], labels[index], jax.random.fold_in(key, step))
+        return training.accuracy(data.validation.images, data.validation.labels)
 
     return evaluate
 
