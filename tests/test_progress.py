@@ -70,7 +70,7 @@ def test_remaining_time_after_a_resume_is_of_this_session():
 def test_workers_shorten_the_remaining_time_where_several_work_at_once(mating_pool: str, left: str):
     file = io.StringIO()
     config = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3, mating_pool=mating_pool)
-    reporter = RunReporter(config, Console(file=file, width=300), workers=2)
+    reporter = RunReporter(SearchConfig(evolution=config), Console(file=file, width=300), workers=2)
     reporter.candidate(record(0, fitness=0.5), strategy(0.5))
     assert file.getvalue().endswith(f"about {left} left\n")
 
