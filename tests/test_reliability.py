@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import itertools
 import json
 import pathlib
 import random
@@ -230,8 +229,8 @@ exec "$@"
 def draw_faults(rng: random.Random, rate: float, number: int) -> dict[int, list[str]]:
     """Faults of that many candidates at this rate: half of them go away when tried again."""
     kinds = ("raise", "nan", "hang", "stop", "exit", "segfault", "abort", "kill", "allocate")
-    cases = itertools.cycle([[kind] * times for times in (1, 2) for kind in kinds])
-    return {k: next(cases) for k in range(number) if rng.random() < rate}
+    drawn = {k: rng.choice(kinds) for k in range(number) if rng.random() < rate}
+    return {k: [fault] * rng.choice((1, 2)) for k, fault in drawn.items()}
 
 
 class Memory:

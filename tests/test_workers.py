@@ -118,11 +118,14 @@ def test_an_idle_or_starting_worker_may_be_killed(tmp_path):
 def test_a_killed_search_takes_a_hanging_worker_along(tmp_path):
     script = f"""
 import functools, pathlib
-import faults, test_workers as t
+import faults
+from conftest import random_genomes
+from jaxevo.config import SearchConfig, WorkerConfig
+from jaxevo.workers import Setup, Workers
 build = functools.partial(faults.build_table, {{0: ("hang",)}}, pathlib.Path({str(tmp_path)!r}), {{}})
-with t.Workers(t.WorkerConfig(workers=1), t.NOTHING, build) as workers:
-    workers.submit(t.GENOMES[0], t.SEEDS[0])
-    workers.result(t.SEEDS[0])
+with Workers(WorkerConfig(workers=1), Setup(SearchConfig(), 10, "", None), build) as workers:
+    workers.submit(random_genomes(1)[0], (0, 0, 0))
+    workers.result((0, 0, 0))
 """
     search = subprocess.Popen([sys.executable, "-c", script], cwd=REPOSITORY / "tests")
     while attempts_at(tmp_path, 0) == 0:
