@@ -101,33 +101,34 @@ class CompiledEngine:
         self.problem, self.batch_size = problem, batch_size
         self._last: Trainer | None = None
         self._compiler = concurrent.futures.ThreadPoolExecutor(1)
-        self._next: tuple[nnx.GraphDef, concurrent.futures.Future[Trainer]] | None = None
+        self._ahead: dict[nnx.GraphDef, concurrent.futures.Future[Trainer]] = {}  # the one asked for next, and its next
 
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
         """Builds the genome's network; it is compiled when first used, and once for several seeds in a row."""
         graphdef, params, stats = split(self.problem.build(genome, seed))
         if self._last is None or self._last.graphdef != graphdef:
             self._last = None  # its memory can be had for what comes
-            self._last = self._expected(graphdef) or Trainer(graphdef, self.batch_size)
+            self._last = self._take(graphdef) or Trainer(graphdef, self.batch_size)
         return Prepared(self._last, self._last.start(params, stats), ())
 
     def expect(self, genome: Genome, images: jax.Array, labels: jax.Array) -> None:
         """Compiles the genome's programs in a thread, unless they are there."""
         graphdef, params, stats = split(self.problem.build(genome))
-        there = [self._last.graphdef] if self._last else []
-        there += [self._next[0]] if self._next else []
-        if graphdef not in there:
-            self._next = graphdef, self._compiler.submit(self._compile, graphdef, params, stats, images, labels)
+        if graphdef in self._ahead or (self._last and self._last.graphdef == graphdef):
+            return
+        self._ahead[graphdef] = self._compiler.submit(self._compile, graphdef, params, stats, images, labels)
+        if len(self._ahead) > 2:
+            del self._ahead[next(iter(self._ahead))]  # the oldest, which was not asked for after all
 
     def _compile(self, graphdef, params, stats, images: jax.Array, labels: jax.Array) -> Trainer:
         trainer = Trainer(graphdef, self.batch_size)
         trainer.compile(trainer.start(params, stats), (), images, labels)
         return trainer
 
-    def _expected(self, graphdef: nnx.GraphDef) -> Trainer | None:
-        """What the thread has compiled, if it is this network; only the waiting for it counts as compiling."""
-        (expected, future), self._next = self._next or (None, None), None
-        if future is None or expected != graphdef:
+    def _take(self, graphdef: nnx.GraphDef) -> Trainer | None:
+        """What the thread has compiled, if it was told of this network; only the waiting for it counts as compiling."""
+        future = self._ahead.pop(graphdef, None)
+        if future is None:
             return None
         begin = time.perf_counter()
         trainer = future.result()

@@ -67,16 +67,21 @@ def test_the_universal_engine_compiles_nothing_after_the_first_candidate(univers
 
 def test_the_compiled_engine_compiles_what_it_expects_in_a_thread(few_digits):
     evaluator = Evaluator(dataclasses.replace(CONFIG, engine="compiled"), PROBLEM, *few_digits)
-    first, second, other = random_genomes(3, 1, 2, seed=6)
+    engine = evaluator.engine
+    first, second, third = random_genomes(3, 1, 2, seed=6)
     subset = np.arange(64)
     evaluator.expect(second)
     assert evaluator.evaluate(first, (0,), subset).seconds["compile"] > 0
-    expected = evaluator.engine._next[1]
-    taken = expected.result().compile_seconds
+    (compiling,) = engine._ahead.values()
+    taken = compiling.result().compile_seconds
     evaluator.expect(second)
-    assert evaluator.engine._next[1] is expected  # once is enough
+    evaluator.expect(third)
+    assert len(engine._ahead) == 2  # each once
     assert evaluator.evaluate(second, (1,), subset).seconds["compile"] < 0.1 * taken
-    evaluator.expect(other)
+    assert len(engine._ahead) == 1
+    for genome in random_genomes(2, 1, 1, seed=7):  # which will not be asked for
+        evaluator.expect(genome)
+    assert len(engine._ahead) == 2
     alone = Evaluator(dataclasses.replace(CONFIG, engine="compiled"), PROBLEM, *few_digits)
     assert evaluator.evaluate(first, (0,), subset).accuracy == alone.evaluate(first, (0,), subset).accuracy
 
