@@ -22,6 +22,7 @@ def compare(environment: dict[str, str], *flags: str) -> subprocess.CompletedPro
     return subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 def test_a_search_of_each_strategy_and_tables_of_them(tmp_path, launch_environment):
     done = compare(
         launch_environment, *TINY, "--strategies=rea,aco", "--seeds=1", "--evaluations=3", f"--workdir={tmp_path}"
