@@ -99,35 +99,36 @@ class CompiledEngine:
 
     def __init__(self, problem: Problem, batch_size: int):
         self.problem, self.batch_size = problem, batch_size
-        self._last: Trainer | None = None
+        self._last: tuple[Genome, Trainer] | None = None
         self._compiler = concurrent.futures.ThreadPoolExecutor(1)
-        self._ahead: dict[nnx.GraphDef, concurrent.futures.Future[Trainer]] = {}  # the one asked for next, and its next
+        self._ahead: dict[Genome, concurrent.futures.Future[Trainer]] = {}  # the one asked for next, and its next
 
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
         """Builds the genome's network; it is compiled when first used, and once for several seeds in a row."""
         graphdef, params, stats = split(self.problem.build(genome, seed))
-        if self._last is None or self._last.graphdef != graphdef:
+        if self._last is None or self._last[0] != genome:
             self._last = None  # its memory can be had for what comes
-            self._last = self._take(graphdef) or Trainer(graphdef, self.batch_size)
-        return Prepared(self._last, self._last.start(params, stats), ())
+            self._last = genome, self._take(genome) or Trainer(graphdef, self.batch_size)
+        trainer = self._last[1]
+        return Prepared(trainer, trainer.start(params, stats), ())
 
     def expect(self, genome: Genome, images: jax.Array, labels: jax.Array) -> None:
         """Compiles the genome's programs in a thread, unless they are there."""
-        graphdef, params, stats = split(self.problem.build(genome))
-        if graphdef in self._ahead or (self._last and self._last.graphdef == graphdef):
+        if genome in self._ahead or (self._last and self._last[0] == genome):
             return
-        self._ahead[graphdef] = self._compiler.submit(self._compile, graphdef, params, stats, images, labels)
+        self._ahead[genome] = self._compiler.submit(self._compile, genome, images, labels)
         if len(self._ahead) > 2:
             del self._ahead[next(iter(self._ahead))]  # the oldest, which was not asked for after all
 
-    def _compile(self, graphdef, params, stats, images: jax.Array, labels: jax.Array) -> Trainer:
+    def _compile(self, genome: Genome, images: jax.Array, labels: jax.Array) -> Trainer:
+        graphdef, params, stats = split(self.problem.build(genome))
         trainer = Trainer(graphdef, self.batch_size)
         trainer.compile(trainer.start(params, stats), (), images, labels)
         return trainer
 
-    def _take(self, graphdef: nnx.GraphDef) -> Trainer | None:
-        """What the thread has compiled, if it was told of this network; only the waiting for it counts as compiling."""
-        future = self._ahead.pop(graphdef, None)
+    def _take(self, genome: Genome) -> Trainer | None:
+        """What the thread has compiled, if it was told of this genome; only the waiting for it counts as compiling."""
+        future = self._ahead.pop(genome, None)
         if future is None:
             return None
         begin = time.perf_counter()
