@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +96,7 @@ class PlainTraining:
     """Adam on one network, a call of a jitted step for each batch, as Flax's examples train: in a loop on the device
     XLA for the CPU runs these convolutions many times slower still."""
 
-    def __init__(self, network: PlainNetwork, rate: optax.ScalarOrSchedule = 1e-3):
+    def __init__(self, network: PlainNetwork, rate: Any = 1e-3):
         graphdef, self.params, self.stats = nnx.split(network, nnx.Param, nnx.BatchStat)
         optimizer = optax.adam(rate)
         self.moments = optimizer.init(self.params)
@@ -115,7 +116,7 @@ class PlainTraining:
         self._step = step
         self._predict = jax.jit(lambda *state, images: nnx.merge(graphdef, *state)(images, train=False).argmax(-1))
 
-    def step(self, images: jax.Array, labels: jax.Array, key: jax.Array) -> jax.Array:
+    def step(self, images: jax.typing.ArrayLike, labels: jax.typing.ArrayLike, key: jax.Array) -> jax.Array:
         """Trains on a batch; its loss."""
         self.params, self.stats, self.moments, loss = self._step(
             self.params, self.stats, self.moments, images, labels, key

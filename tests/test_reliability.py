@@ -121,6 +121,7 @@ def faulty_command(plan: dict, *flags: str) -> list[str]:
     return [sys.executable, str(REPOSITORY / "tests" / "faults.py"), json.dumps(plan), *TINY, *flags]
 
 
+@pytest.mark.slow
 def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, launch_environment):
     attempts, workdir = tmp_path / "attempts", tmp_path / "run"
     attempts.mkdir()
