@@ -30,8 +30,7 @@ class AgingEvolution(Generational):
         if self.generation == 0:
             genome = random_genome(rng, config.min_nodes, config.max_nodes)
             return Individual(new_id, genome, 0, operators=("random",))
-        growing = config.mating_pool == "growing"
-        pool = [individual for individual in self.population if growing or individual.generation < self.generation]
+        pool = self._mating_pool()
         drawn = rng.choice(len(pool), config.sample_size, replace=False)
         parent = min((pool[int(i)] for i in drawn), key=rank)
         genome, mutation = self._mutate(rng, parent.genome)

@@ -241,5 +241,13 @@ class Generational(abc.ABC):
         """Goes on to the next generation if this one is complete; true if it was."""
         complete = self._evaluated == self._size()
         if complete:
-            self.generation, self._evaluated = self.generation + 1, 0
+            self._end_generation()
         return complete
+
+    def _end_generation(self) -> None:
+        self.generation, self._evaluated = self.generation + 1, 0
+
+    def _mating_pool(self) -> list[Individual]:
+        """Whom parents are drawn from: the population, with or without the present generation."""
+        growing = self.config.mating_pool == "growing"
+        return [individual for individual in self.population if growing or individual.generation < self.generation]

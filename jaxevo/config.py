@@ -256,6 +256,10 @@ class SearchConfig:
         expected = self.evolution.num_candidates
         return min(expected, self.max_trainings) if self.max_trainings else expected
 
+    def budget_spent(self, trainings: int) -> bool:
+        """True if so many trainings of candidates end the search."""
+        return 0 < self.max_trainings <= trainings
+
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:

@@ -58,9 +58,7 @@ class RegularizedEvolution(Generational):
         if self._filling:
             genome = random_genome(rng, config.min_nodes, config.max_nodes)
             return Individual(new_id, genome, self.generation, operators=("random",))
-        growing = config.mating_pool == "growing"
-        pool = [individual for individual in self.population if growing or individual.generation < self.generation]
-        parents = select_parents(rng, pool, config.sample_size)[: 2 if config.crossover else 1]
+        parents = select_parents(rng, self._mating_pool(), config.sample_size)[: 2 if config.crossover else 1]
         genome = parents[0].genome
         if config.crossover:
             genome = crossover(rng, genome, parents[1].genome, config.crossover_bias)
@@ -82,7 +80,7 @@ class RegularizedEvolution(Generational):
         # After hard avoidance the same generation goes on until the population is full again.
         self._filling = len(self.population) < self.config.population_size
         if not self._filling:
-            self.generation, self._evaluated = self.generation + 1, 0
+            self._end_generation()
 
     def _stagnates(self) -> bool:
         """True if the best has not improved for A_stag generations, counted anew after each avoidance.

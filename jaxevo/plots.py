@@ -6,9 +6,7 @@ Shapes and words tell things apart, colour only helps: all can be read in grey.
 from __future__ import annotations
 
 import io
-import os
 import pathlib
-import tempfile
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -21,6 +19,7 @@ from matplotlib.patheffects import withStroke
 from jaxevo import layout
 from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
 from jaxevo.layout import OP_HEIGHT, OP_WIDTH, Item, Layout
+from jaxevo.workdir import write_bytes
 
 INK, EDGE, BLOCK = "#1a1a1a", "#444444", "#d9eef2"
 FILL = {
@@ -38,11 +37,7 @@ def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxevo"}):
             figure.savefig(content, format=suffix[1:], facecolor="white", dpi=150, metadata=metadata)
         target = path.with_name(path.name + suffix)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.getvalue())
-        os.chmod(name, 0o644)
-        os.replace(name, target)
+        write_bytes(target, content.getvalue())
         written.append(target)
     return written
 

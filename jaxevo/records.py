@@ -148,7 +148,7 @@ def load(workdir: Workdir) -> Run:
 def is_searched(config: SearchConfig, strategy: Strategy, candidates: Mapping[int, Candidate]) -> bool:
     """True if the strategy is at its end, or `max_trainings` are spent."""
     trainings = sum(candidate.reused is None for candidate in candidates.values())
-    return strategy.done or 0 < config.max_trainings <= trainings
+    return strategy.done or config.budget_spent(trainings)
 
 
 def check_state(state: Mapping[str, Any], recorded: Mapping[int, Mapping[str, Any]]) -> None:
@@ -163,9 +163,9 @@ def check_state(state: Mapping[str, Any], recorded: Mapping[int, Mapping[str, An
         record = recorded[_Fields("the population", member).take("id", int)]
         if record["fitness"] is None or any(record.get(name) != value for name, value in member.items()):
             raise ValueError(f"individual {record['id']} is not as in the history")
-    for event in map(_Fields, ("an event",) * len(state["events"]), fields.items("events", dict)):
-        event.take("generation", int)
-        event.take("kind", str)
+    for event in fields.items("events", dict):
+        _Fields("an event", event).take("generation", int)
+        _Fields("an event", event).take("kind", str)
 
 
 def _read_config(document: _Fields) -> SearchConfig:

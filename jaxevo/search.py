@@ -114,8 +114,7 @@ class Search:
     @property
     def budget_spent(self) -> bool:
         """True once `max_trainings` are recorded."""
-        trainings = sum(record["reused"] is None for record in self.recorded.values())
-        return 0 < self.config.max_trainings <= trainings
+        return self.config.budget_spent(sum(record["reused"] is None for record in self.recorded.values()))
 
     @functools.cached_property
     def final_engine(self) -> Engine:
@@ -203,8 +202,10 @@ class Search:
                 self.workers.submit(other.genome, self._seed(other))
             return self._await(self._seed(candidate))
         if candidate.id not in self.ahead:
-            group = self._with_others(candidate, self.config.candidates_per_step)
-            for other in self._with_others(candidate, len(group) + 1)[len(group) :]:
+            at_once = self.config.candidates_per_step
+            found = self._with_others(candidate, at_once + 1)
+            group = found[:at_once]
+            for other in found[at_once:]:
                 self.evaluator.expect(other.genome)
             seeds = [self._seed(other) for other in group]
             evaluations = self.evaluator.evaluate_several([other.genome for other in group], seeds, self.subset)
@@ -217,9 +218,11 @@ class Search:
         """A candidate and, up to `number`, those after it that will have to be trained unless one of these fails."""
         group: dict[str, Individual] = {}
         for other in self.waiting[self.waiting.index(candidate) :]:
+            if len(group) == number:
+                break
             key = other.genome.canonical_key() if self.config.reuse_fitness else str(other.id)
             known = key in self.memo or other.id in self.recorded or other.id in self.ahead
-            if len(group) < number and not known:
+            if not known:
                 group.setdefault(key, other)
         return list(group.values())
 

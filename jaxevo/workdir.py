@@ -44,10 +44,15 @@ def write_json(path: pathlib.Path, data: Any) -> None:
 
 def write_text(path: pathlib.Path, text: str) -> None:
     """Writes a text file that is whole or not there at all."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file that is whole or not there at all."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)

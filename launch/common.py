@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import pathlib
+import re
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from rich.console import Console
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError, printable
+from jaxevo.workdir import Workdir
 
 if TYPE_CHECKING:  # imported late, as a launcher may need none of it
     from jaxevo.datasets import Images, SearchData
@@ -83,6 +85,21 @@ def load_images(config: SearchConfig) -> tuple[SearchData, Callable[[], Images],
     )
     config.network.check_image(*images.image_shape[:2])
     return images, load_test, seconds
+
+
+def default_name(config: SearchConfig) -> str:
+    """What a folder of runs is called after: the data set's name, without what a path could mind."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(config.data.dataset).name)
+
+
+def enter(workdir: Workdir, config: SearchConfig, preset: str, images: SearchData) -> int:
+    """Creates or opens a run's folder, and keeps other processes out until the descriptor returned is closed."""
+    from jaxevo.evaluation import device_name
+
+    workdir.path.mkdir(parents=True, exist_ok=True)
+    lock = workdir.lock()
+    workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
+    return lock
 
 
 def define_machine_flags() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 import sys
 
 import common
@@ -59,14 +58,12 @@ def configurations(base: SearchConfig) -> list[tuple[str, SearchConfig]]:
 
 def search(config: SearchConfig, preset: str, workdir: Workdir, console: Console) -> None:
     """Carries one search to its end, unless it is there."""
-    from jaxevo.evaluation import DivergedError, device_name
+    from jaxevo.evaluation import DivergedError
     from jaxevo.search import Search, SearchFailedError, Task
 
     images, load_test, seconds = common.load_images(config)
-    workdir.path.mkdir(parents=True, exist_ok=True)
-    lock = workdir.lock()
+    lock = common.enter(workdir, config, preset, images)
     try:
-        workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
         if not workdir.result.exists():
             reporter = RunReporter(config, console)
             with reporter.live():
@@ -104,8 +101,7 @@ def main() -> None:
     console = Console()
     base, preset = common.resolve_config(SETTINGS, console)
     searches = configurations(base)
-    dataset = re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(base.data.dataset).name)
-    path = pathlib.Path(FLAGS.workdir or f"runs/compare-{dataset}-{preset}")
+    path = pathlib.Path(FLAGS.workdir or f"runs/compare-{common.default_name(base)}-{preset}")
     outcomes = []
     for number, (name, config) in enumerate(searches, 1):
         workdir = Workdir(path / f"{name}-seed{config.seed}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
-import re
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -39,14 +38,6 @@ flags.DEFINE_string("profile", None, "folder for a trace of JAX's profiler, of w
 common.define_config_flags(SETTINGS, configs.flatten(SearchConfig()), "preset paper")
 common.define_config_flags(WORKER_SETTINGS, configs.flatten(WorkerConfig()), "default")
 common.define_machine_flags()
-
-
-def make_workdir(config: SearchConfig, preset: str) -> Workdir:
-    """The run's folder, created if need be."""
-    dataset = re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(config.data.dataset).name)
-    path = pathlib.Path(FLAGS.workdir or f"runs/{dataset}-{preset}-seed{config.seed}")
-    path.mkdir(parents=True, exist_ok=True)
-    return Workdir(path)
 
 
 def print_estimate(config: SearchConfig, evaluator: Evaluator, console: Console) -> None:
@@ -100,16 +91,16 @@ def main() -> None:
     config, preset = common.resolve_config(SETTINGS, console)
     workers.check(config)
     images, load_test, data_seconds = common.load_images(config)
-    from jaxevo.evaluation import DivergedError, Evaluator, Problem, device_name
+    from jaxevo.evaluation import DivergedError, Evaluator, Problem
     from jaxevo.search import Search, SearchFailedError, Task
 
     if FLAGS.dry_run:
         problem = Problem(config.network, images.image_shape, images.num_classes)
         print_estimate(config, Evaluator(config, problem, images.train, images.validation), console)
         return
-    workdir = make_workdir(config, preset)
-    _lock = workdir.lock()  # held until the process ends
-    workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
+    path = FLAGS.workdir or f"runs/{common.default_name(config)}-{preset}-seed{config.seed}"
+    workdir = Workdir(pathlib.Path(path))
+    common.enter(workdir, config, preset, images)  # until the process ends
     console.print(f"workdir {workdir.path}", highlight=False, markup=False, soft_wrap=True)
     if workdir.result.exists():
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, timeless
 
 from jaxevo.checkpoint import Checkpoints
 from jaxevo.workdir import Workdir
@@ -57,10 +57,6 @@ def lines(workdir: pathlib.Path) -> list[dict]:
     history = Workdir(workdir).history
     whole = history.read_bytes().rpartition(b"\n")[0] if history.exists() else b""
     return [json.loads(line) for line in whole.splitlines()]
-
-
-def timeless(record: dict) -> dict:
-    return {key: value for key, value in record.items() if not key.endswith("seconds")}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import time
 
 import psutil
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, timeless
 
 from jaxevo.checkpoint import load_weights
 from jaxevo.workdir import Workdir
@@ -39,10 +39,6 @@ def run(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess
     done = subprocess.run(command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     return done
-
-
-def timeless(record: dict) -> dict:
-    return {key: value for key, value in record.items() if not key.endswith("seconds")}
 
 
 def outcome(path: pathlib.Path) -> tuple:

@@ -11,6 +11,7 @@ import os
 import faults
 import numpy as np
 import pytest
+from conftest import timeless
 from faults import table_fitness
 
 from jaxevo import config as configs
@@ -252,8 +253,7 @@ def test_final_training_resumes_and_the_saved_network_is_the_one_reported(tmp_pa
         make(tmp_path / "cut", data).run()
     monkeypatch.setattr(searches.checkpoint.Checkpoints, "save", save)
     resumed = make(tmp_path / "cut", data).run()
-    timeless = [{key: value for key, value in r.items() if not key.endswith("seconds")} for r in (whole, resumed)]
-    assert timeless[0] == timeless[1]
+    assert timeless(whole) == timeless(resumed)
     genome, metadata = load(tmp_path / "cut" / "best.json")
     assert (tmp_path / "cut" / "best.json").read_text() == (tmp_path / "whole" / "best.json").read_text()
     assert metadata["test_accuracy"] == whole["test_accuracy"] == whole["validation_accuracy"]  # the same images here
