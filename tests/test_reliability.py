@@ -28,7 +28,7 @@ TINY = (
     "--num_normal_cells=1 --train_examples=300 --batch_size=32 --retrain_best=2 --retrain_seeds=2 --final_epochs=6 "
     "--final_batch_size=32 --mating_pool=survivors"
 ).split()
-NUM_LINES = 16 + 4  # candidates and retrainings; failures and stagnation do not occur
+NUM_LINES = 16 + 4 + 1  # candidates, retrainings and the session; failures and stagnation do not occur
 
 
 def command(*flags: str) -> list[str]:
@@ -98,9 +98,9 @@ def kill_at(environment: dict[str, str], path: pathlib.Path, flags: list[str], m
 
 
 def draw_moments(rng: random.Random, number: int) -> list[tuple[int, float]]:
-    """In the order of a run; every third amid a checkpoint, those of generations being rarer than lines."""
+    """In the order of a run; every third amid a checkpoint while the search goes on, those being rarer than lines."""
     steps = sorted(rng.randrange(NUM_LINES + 5) for _ in range(number))
-    return [(k, -1.0 if rng.random() < 0.3 else rng.uniform(0, 0.4)) for k in steps]
+    return [(k, -1.0 if k < NUM_LINES - 1 and rng.random() < 0.4 else rng.uniform(0, 0.4)) for k in steps]
 
 
 def check_killed_run(environment, path: pathlib.Path, expected: tuple, seed: int, kills: int) -> None:
@@ -231,26 +231,30 @@ def draw_faults(rng: random.Random, rate: float, number: int) -> dict[int, list[
 
 
 class Memory:
-    """Resident MiB of a process and of the largest of its workers, looked at again and again."""
+    """Resident MiB of a process and of its largest worker, looked at again and again, by candidates recorded."""
 
-    def __init__(self, process: subprocess.Popen[str]):
-        self.parent, self.workers = [], []
+    def __init__(self, process: subprocess.Popen[str], history: pathlib.Path):
+        self.parent, self.workers, self.candidates = [], [], []
         while process.poll() is None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 known = psutil.Process(process.pid)
                 children = [child.memory_info().rss for child in known.children()]
                 self.parent.append(known.memory_info().rss >> 20)
                 self.workers.append(max(children, default=0) >> 20)
+                self.candidates.append(history.read_bytes().count(b"\n") if history.exists() else 0)
             time.sleep(0.2)
 
     def growth(self) -> dict[str, float]:
-        """How much larger the median of the last fifth is than that of the second, when all was set up."""
-        fifth = len(self.parent) // 5
-        return {
-            name: statistics.median(series[-fifth:]) / statistics.median(series[fifth : 2 * fifth])
-            for name, series in (("parent", self.parent), ("workers", self.workers))
-            if any(series)
-        }
+        """How much larger the median during candidates 400 to 499 is than that during 100 to 199."""
+        found = {}
+        for name, series in (("parent", self.parent), ("workers", self.workers)):
+            early, late = (
+                [size for size, number in zip(series, self.candidates, strict=True) if first <= number < first + 100]
+                for first in (100, 400)
+            )
+            if any(series):
+                found[name] = statistics.median(late) / statistics.median(early)
+        return found
 
     def __str__(self) -> str:
         return f"at most {max(self.parent)} MiB, a worker {max(self.workers)} MiB, growth {self.growth()}"
@@ -270,7 +274,7 @@ def soak(environment: dict[str, str], folder: pathlib.Path, faults: dict[int, li
     begin = time.monotonic()
     with (folder / "output").open("w") as output:
         process = subprocess.Popen(faulty_command(plan, *more), env=environment, stdout=output, stderr=output)
-        memory = Memory(process)
+        memory = Memory(process, folder / "run" / "history.jsonl")
     assert process.returncode == 0, (folder / "output").read_text()[-2000:]
     history = [timeless(record) for record in Workdir(folder / "run").read_history()[0]]
     individuals = [record for record in history if record["kind"] == "individual"]
