@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 from scipy import stats
 
 from jaxevo import checkpoint
+from jaxevo.baselines import Architecture, describe, from_description
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.datasets.splits import stratified_subset
 from jaxevo.errors import printable
 from jaxevo.evaluation import CompiledEngine, Problem, fit, on_device
 from jaxevo.genome import Genome
-from jaxevo.network import Network
+from jaxevo.resumable import fit_resumably
 from jaxevo.training import Trainer, split
 
 _BATCH_SIZE = 64  # of scoring
@@ -38,23 +40,23 @@ class Source:
 class Classifier:
     """A trained network with what it was made for; `trainer` is a compiled program of its architecture."""
 
-    genome: Genome
+    model: Architecture
     problem: Problem
     source: Source
-    network: Network
+    network: Any  # a `Network`, or a baseline's module
     trainer: Trainer
 
     @classmethod
-    def of(cls, genome: Genome, problem: Problem, source: Source, network: Network) -> Classifier:
+    def of(cls, model: Architecture, problem: Problem, source: Source, network: Any) -> Classifier:
         """With a program of its own."""
-        return cls(genome, problem, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
+        return cls(model, problem, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> Classifier:
         """From `save`'s folder. Raises `CheckpointError` if it is damaged or holds another architecture."""
         document, weights = checkpoint.load_weights(pathlib.Path(folder))
         try:
-            genome = Genome.from_dict(document["genome"])
+            model = from_description(document)
             height, width, channels = (int(side) for side in document["image_shape"])
             if min(height, width, channels) < 1:
                 raise ValueError(f"image_shape is {document['image_shape']}")
@@ -63,13 +65,15 @@ class Classifier:
                 raise ValueError(f"a setting is larger than {_MAX_SETTING}")
             problem = Problem(NetworkConfig(**document["network"]), (height, width, channels), len(names))
             # Before anything of that size is allocated: a document may claim any.
-            parameters = problem.complexity(genome).parameters
+            parameters = problem.complexity(model).parameters
             if parameters > sum(array.size for array in weights.values()):
                 raise ValueError(f"it needs {parameters} parameters, more than were saved")
-            if len(problem.network.stack()) > len(weights):  # building takes time for every cell
+            if isinstance(model, Genome) and len(problem.network.stack()) > len(
+                weights
+            ):  # building takes time for every cell
                 raise ValueError("it needs more cells than were saved")
             source = Source(printable(str(document["dataset"])), names, printable(str(document["resize"])))
-            network = problem.load(genome, weights)
+            network = problem.load(model, weights)
         except checkpoint.CheckpointError:
             raise
         except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
@@ -77,12 +81,12 @@ class Classifier:
             raise checkpoint.CheckpointError(
                 f"{folder} does not describe its network ({reason}); train again"
             ) from None
-        return cls.of(genome, problem, source, network)
+        return cls.of(model, problem, source, network)
 
     def save(self, folder: pathlib.Path) -> None:
-        """Writes the weights with the genome, the shape of the images, and what they were trained on."""
+        """Writes the weights with the model, the shape of the images, and what they were trained on."""
         document = {
-            "genome": self.genome.to_dict(),
+            **describe(self.model),
             "network": dataclasses.asdict(self.problem.network),
             "image_shape": list(self.problem.image_shape),
             **dataclasses.asdict(self.source),
@@ -95,35 +99,51 @@ class Classifier:
 
 
 def train_classifiers(
-    genome: Genome,
+    model: Architecture,
     problem: Problem,
     train: Images,
     source: Source,
     config: TrainingConfig,
     seeds: Sequence[int],
     train_examples: int = 0,
+    folder: pathlib.Path | None = None,
     on_epoch: Callable[[int, int, float], None] = lambda seed, epoch, loss: None,
-) -> Iterator[Classifier]:
-    """A classifier trained fully for each seed, all by one compiled program.
+    message: Callable[[str], None] = lambda text: None,
+) -> Iterator[tuple[Classifier, float]]:
+    """A classifier trained fully for each seed, all by one compiled program, and the seconds of its training.
 
-    `train_examples` takes a stratified subset that each seed draws anew; 0 takes all images.
+    Args:
+        model: What to train.
+        problem: What it is built for.
+        train: The images.
+        source: Where they are from.
+        config: The training.
+        seeds: Of the trainings.
+        train_examples: Each seed draws a stratified subset of so many images anew; 0 takes all.
+        folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of the same
+            arguments. It must be theirs alone.
+        on_epoch: Told of seed, epochs done and loss.
+        message: Told of checkpoints that cannot be used.
     """
     engine = CompiledEngine(problem, config.batch_size)
     images, labels = on_device(train)
     for seed in seeds:
         subset = stratified_subset(train.labels, train_examples, seed) if train_examples else np.arange(len(train))
-        prepared = engine.prepare(genome, (seed,))
-        state = fit(
-            prepared,
-            images,
-            labels,
-            config,
-            (seed,),
-            subset,
-            on_epoch=lambda epoch, _, loss, seed=seed: on_epoch(seed, epoch, loss),
-        )
-        network = engine.network(genome, state.weights)
-        yield Classifier(genome, problem, source, network, prepared.trainer)
+        prepared = engine.prepare(model, (seed,))
+        begin = time.perf_counter()
+
+        def tell(epoch: int, loss: float, seed: int = seed) -> None:
+            on_epoch(seed, epoch, loss)
+
+        arguments = prepared, images, labels, config, (seed,), subset
+        if folder is None:
+            state = fit(*arguments, on_epoch=lambda epoch, _, loss, tell=tell: tell(epoch, loss))
+            seconds = time.perf_counter() - begin
+        else:
+            checkpoints = checkpoint.Checkpoints(folder / f"seed{seed}")
+            state, seconds, *_ = fit_resumably(*arguments, checkpoints, {"seed": seed}, tell, message)
+        network = engine.network(model, state.weights)
+        yield Classifier(model, problem, source, network, prepared.trainer), seconds
 
 
 def wilson_interval(accuracy: float, images: int) -> tuple[float, float]:

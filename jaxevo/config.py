@@ -19,6 +19,8 @@ ADDED_LATER = (
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
 )
 
+MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # made by hand, see `baselines`
+
 
 def _field(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
     return dataclasses.field(default=default, metadata={"help": help_text, "choices": choices})

@@ -25,6 +25,7 @@ import numpy as np
 from flax import nnx
 
 from jaxevo import checkpoint, complexity, together
+from jaxevo.baselines import Architecture, Baseline
 from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.genome import Genome
@@ -44,17 +45,21 @@ class Problem:
     image_shape: tuple[int, int, int]
     num_classes: int
 
-    def build(self, genome: Genome, seed: int | Seed = 0) -> Network:
-        """The genome's own network with fresh weights."""
-        return Network(genome, self.network, self.image_shape, self.num_classes, seed)
+    def build(self, model: Architecture, seed: int | Seed = 0) -> Any:
+        """A network of the model's own (for a genome `Network`) with fresh weights."""
+        if isinstance(model, Baseline):
+            return model.build(self.image_shape, self.num_classes, self.network.precision, seed)
+        return Network(model, self.network, self.image_shape, self.num_classes, seed)
 
-    def complexity(self, genome: Genome) -> complexity.Complexity:
-        """Parameters and multiply-adds of the genome's network."""
-        return complexity.measure(genome, self.network, self.image_shape, self.num_classes)
+    def complexity(self, model: Architecture) -> complexity.Complexity:
+        """Parameters and multiply-adds of the model's network."""
+        if isinstance(model, Baseline):
+            return model.complexity(self.image_shape, self.num_classes)
+        return complexity.measure(model, self.network, self.image_shape, self.num_classes)
 
-    def load(self, genome: Genome, weights: Weights) -> Network:
-        """The genome's network with saved weights. Raises `CheckpointError` if they belong to another one."""
-        network = self.build(genome)
+    def load(self, model: Architecture, weights: Weights) -> Any:
+        """The model's network with saved weights. Raises `CheckpointError` if they belong to another one."""
+        network = self.build(model)
         _, params, stats = split(network)
         set_weights(network, checkpoint.unflatten((params, stats), weights))
         return network
@@ -78,57 +83,57 @@ class Prepared:
 class Engine(Protocol):
     """How genomes are compiled."""
 
-    def prepare(self, genome: Genome, seed: Seed) -> Prepared:
+    def prepare(self, genome: Genome, /, seed: Seed) -> Prepared:
         """A trainer and fresh weights, the same for every engine but for rounding."""
         ...
 
-    def expect(self, genome: Genome, images: jax.Array, labels: jax.Array) -> None:
+    def expect(self, genome: Genome, /, images: jax.Array, labels: jax.Array) -> None:
         """Is told which genome `prepare` will be asked for after the present one has been trained on such data."""
         ...
 
-    def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
+    def network(self, genome: Genome, /, weights: tuple[Any, Any]) -> Network:
         """The genome's own network with what was trained."""
         ...
 
 
 class CompiledEngine:
-    """A program for each genome, dropped with it: those that pile up fill the process's memory maps, and end it.
+    """A program for each model, dropped with it: those that pile up fill the process's memory maps, and end it.
 
-    That of the next genome is compiled in a thread while the present one trains.
+    That of the next model is compiled in a thread while the present one trains.
     """
 
     def __init__(self, problem: Problem, batch_size: int):
         self.problem, self.batch_size = problem, batch_size
-        self._last: tuple[Genome, Trainer] | None = None
+        self._last: tuple[Architecture, Trainer] | None = None
         self._compiler = concurrent.futures.ThreadPoolExecutor(1)
-        self._ahead: dict[Genome, concurrent.futures.Future[Trainer]] = {}  # the one asked for next, and its next
+        self._ahead: dict[Architecture, concurrent.futures.Future[Trainer]] = {}  # the one asked for next, and its next
 
-    def prepare(self, genome: Genome, seed: Seed) -> Prepared:
-        """Builds the genome's network; it is compiled when first used, and once for several seeds in a row."""
-        graphdef, params, stats = split(self.problem.build(genome, seed))
-        if self._last is None or self._last[0] != genome:
+    def prepare(self, model: Architecture, seed: Seed) -> Prepared:
+        """Builds the model's network; it is compiled when first used, and once for several seeds in a row."""
+        graphdef, params, stats = split(self.problem.build(model, seed))
+        if self._last is None or self._last[0] != model:
             self._last = None  # its memory can be had for what comes
-            self._last = genome, self._take(genome) or Trainer(graphdef, self.batch_size)
+            self._last = model, self._take(model) or Trainer(graphdef, self.batch_size)
         trainer = self._last[1]
         return Prepared(trainer, trainer.start(params, stats), ())
 
-    def expect(self, genome: Genome, images: jax.Array, labels: jax.Array) -> None:
-        """Compiles the genome's programs in a thread, unless they are there."""
-        if genome in self._ahead or (self._last and self._last[0] == genome):
+    def expect(self, model: Architecture, images: jax.Array, labels: jax.Array) -> None:
+        """Compiles the model's programs in a thread, unless they are there."""
+        if model in self._ahead or (self._last and self._last[0] == model):
             return
-        self._ahead[genome] = self._compiler.submit(self._compile, genome, images, labels)
+        self._ahead[model] = self._compiler.submit(self._compile, model, images, labels)
         if len(self._ahead) > 2:
             del self._ahead[next(iter(self._ahead))]  # the oldest, which was not asked for after all
 
-    def _compile(self, genome: Genome, images: jax.Array, labels: jax.Array) -> Trainer:
-        graphdef, params, stats = split(self.problem.build(genome))
+    def _compile(self, model: Architecture, images: jax.Array, labels: jax.Array) -> Trainer:
+        graphdef, params, stats = split(self.problem.build(model))
         trainer = Trainer(graphdef, self.batch_size)
         trainer.compile(trainer.start(params, stats), (), images, labels)
         return trainer
 
-    def _take(self, genome: Genome) -> Trainer | None:
-        """What the thread has compiled, if it was told of this genome; only the waiting for it counts as compiling."""
-        future = self._ahead.pop(genome, None)
+    def _take(self, model: Architecture) -> Trainer | None:
+        """What the thread has compiled, if it was told of this model; only the waiting for it counts as compiling."""
+        future = self._ahead.pop(model, None)
         if future is None:
             return None
         begin = time.perf_counter()
@@ -136,9 +141,9 @@ class CompiledEngine:
         trainer.compile_clock.seconds = time.perf_counter() - begin
         return trainer
 
-    def network(self, genome: Genome, weights: tuple[Any, Any]) -> Network:
+    def network(self, model: Architecture, weights: tuple[Any, Any]) -> Any:
         """The network with the trained weights."""
-        network = self.problem.build(genome)
+        network = self.problem.build(model)
         set_weights(network, weights)
         return network
 

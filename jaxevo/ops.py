@@ -16,6 +16,7 @@ from jaxevo.genome import Op
 
 EPSILON = 1e-5  # of batch norm
 _MAX_UNROLLED_ROWS = 32  # taller images are summed in blocks of rows, so that programs stay small
+_MAX_SHIFTED = 1 << 25  # numbers in the shifted copies of an image; they are kept until the gradient has been computed
 
 
 def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array:
@@ -81,9 +82,20 @@ def _depthwise_backward(residuals: tuple[jax.Array, jax.Array], g: jax.Array) ->
 depthwise.defvjp(_depthwise_forward, _depthwise_backward)
 
 
-def full_convolution(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, zero padding: `[D, H, W, N]`."""
-    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("CHWN", "OIHW", "CHWN"))
+def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
+    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd, k // 2 zeros around the image.
+
+    On a CPU it is one matrix product over all shifted copies of the image, unless these are too many: XLA's own
+    convolutions are ten times as slow inside of a loop, and an epoch is one.
+    """
+    k = kernel.shape[2]
+    if jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
+        strides, padding = (stride, stride), [(k // 2, k // 2)] * 2
+        return jax.lax.conv_general_dilated(x, kernel, strides, padding, dimension_numbers=("CHWN", "OIHW", "CHWN"))
+    padded = _pad(x, k // 2, k // 2)
+    rows, columns = ((side - 1) // stride * stride + 1 for side in x.shape[1:3])
+    shifted = [padded[:, i : i + rows : stride, j : j + columns : stride] for i in range(k) for j in range(k)]
+    return pointwise(jnp.concatenate(shifted), kernel.transpose(0, 2, 3, 1).reshape(kernel.shape[0], -1))
 
 
 @jax.custom_vjp

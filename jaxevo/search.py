@@ -24,6 +24,7 @@ from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import stratified_subset
 from jaxevo.evaluation import Engine, Evaluation, Evaluator, Problem, Seed, make_engine
 from jaxevo.genome import Genome, dumps
+from jaxevo.resumable import fit_resumably
 from jaxevo.strategies import make_strategy
 from jaxevo.training import TrainState
 from jaxevo.workdir import History, Workdir, WorkdirError, write_json, write_text
@@ -31,7 +32,6 @@ from jaxevo.workers import Workers, start_workers
 
 # What a seed is for: no two trainings share their randomness.
 _SEARCH, _RETRAIN, _FINAL = range(3)
-_CHECKPOINT_SHARE = 0.05  # of the final training's time: short epochs go without a checkpoint
 
 
 class SearchFailedError(RuntimeError):
@@ -99,6 +99,12 @@ class Search:
 
         Raises `OSError` where something cannot be written; the same call, once it can, goes on from there.
         """
+        winner = self.find()
+        state, seconds = self._train_final(winner)
+        return self._conclude(winner, state, seconds)
+
+    def find(self) -> Individual:
+        """Carries the run to the choice of the winner, whose genome it writes; raises like `run`."""
         strategy = self._resume()
         with self._start_workers() as self.workers:
             while not self.budget_spent and (candidates := strategy.ask()):
@@ -108,8 +114,7 @@ class Search:
                         self._evaluate(candidate, strategy)
             winner = self._choose()
         self._write_genome(winner, {})
-        state, seconds = self._train_final(winner)
-        return self._conclude(winner, state, seconds)
+        return winner
 
     @property
     def budget_spent(self) -> bool:
@@ -166,8 +171,10 @@ class Search:
             self.reporter.message(f"generation {event.generation}: no progress, {event.kind} stagnation avoidance")
         if known is None:
             if strategy.generation > generation:
+                begin = time.perf_counter()
                 checkpoints = checkpoint.Checkpoints(self.task.workdir.checkpoints)
-                self._save(checkpoints, strategy.generation, strategy.state_dict())
+                checkpoints.save(strategy.generation, strategy.state_dict())
+                self._spend({"checkpoint": time.perf_counter() - begin})
             self.reporter.candidate(record, strategy)
             self._stop_if_all_fail(record)
             if strategy.generation > generation:
@@ -313,43 +320,24 @@ class Search:
         config, seed = self.config.final_training, (self.config.seed, _FINAL)
         checkpoints = checkpoint.Checkpoints(self.task.workdir.final_checkpoints)
         prepared = self.final_engine.prepare(winner.genome, seed)
-        first, before = 0, 0.0
-        newest = checkpoints.load_newest()
-        if newest is not None and newest[1]["id"] == winner.id:
-            first, data, arrays, problems = newest
-            for problem in problems:
-                self.reporter.message(f"{problem}; going on from an older one")
-            before = data["seconds"]
-            prepared.state = checkpoint.unflatten(prepared.state, arrays)
         prepared.trainer.charge_compile_seconds()  # what came before has been put down elsewhere
-        begin, writing = time.perf_counter(), self.spent["checkpoint"]
-        due = begin
 
-        def on_epoch(epoch: int, state: TrainState, loss: float) -> None:
-            nonlocal due
-            if time.perf_counter() >= due or epoch == config.epochs:
-                data = {"id": winner.id, "seconds": before + time.perf_counter() - begin, "loss": loss}
-                taken = self._save(checkpoints, epoch, data, checkpoint.flatten(state))
-                due = time.perf_counter() + taken / _CHECKPOINT_SHARE
+        def on_epoch(epoch: int, loss: float) -> None:
             self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
 
-        state = self.evaluator.train(prepared, config, seed, self.all_images, first_epoch=first, on_epoch=on_epoch)
-        seconds, compiling = time.perf_counter() - begin, prepared.trainer.charge_compile_seconds()
-        writing = self.spent["checkpoint"] - writing
-        self._spend({"compile": compiling, "train": seconds - compiling - writing})
-        return state, before + seconds
+        data = self.evaluator.images, self.evaluator.labels
+        identity, message = {"id": winner.id}, self.reporter.message
+        trained = fit_resumably(
+            prepared, *data, config, seed, self.all_images, checkpoints, identity, on_epoch, message
+        )
+        compiling = prepared.trainer.charge_compile_seconds()
+        self._spend({"compile": compiling, "checkpoint": trained.writing})
+        self._spend({"train": trained.session - compiling - trained.writing})
+        return trained.state, trained.seconds
 
     def _spend(self, seconds: Mapping[str, float]) -> None:
         for part, value in seconds.items():
             self.spent[part] += value
-
-    def _save(self, checkpoints: checkpoint.Checkpoints, *content: Any) -> float:
-        """Writes a checkpoint and returns the seconds that it took."""
-        begin = time.perf_counter()
-        checkpoints.save(*content)
-        seconds = time.perf_counter() - begin
-        self._spend({"checkpoint": seconds})
-        return seconds
 
     def _conclude(self, winner: Individual, state: TrainState, seconds: float) -> dict[str, Any]:
         """Saves the network, reads it back, and measures on the test images what was read."""

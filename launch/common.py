@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
 import pathlib
 import re
@@ -20,9 +21,10 @@ from rich.console import Console
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError, printable
-from jaxevo.workdir import Workdir
+from jaxevo.workdir import Workdir, read_json, write_json
 
 if TYPE_CHECKING:  # imported late, as a launcher may need none of it
+    from jaxevo.classifier import Source
     from jaxevo.datasets import Images, SearchData
 
 FLAGS = flags.FLAGS
@@ -85,6 +87,26 @@ def load_images(config: SearchConfig) -> tuple[SearchData, Callable[[], Images],
     )
     config.network.check_image(*images.image_shape[:2])
     return images, load_test, seconds
+
+
+def load_tests(source: Source, dataset: str, image_shape: tuple[int, int, int]) -> dict[str, Images]:
+    """Test images by the way they were resized: images of other data and size in both ways, as that decides much."""
+    from jaxevo.datasets import METHODS, load_test_data, same_dataset
+
+    load = functools.partial(load_test_data, dataset, FLAGS.data_dir, class_names=source.class_names)
+    fits = load().images.shape[1:3] == image_shape[:2]
+    methods = (source.resize,) if fits or same_dataset(dataset, source.dataset) else METHODS
+    return {method: load(image_shape=image_shape, resize=method) for method in methods}
+
+
+def claim(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """Makes the folder theirs, or checks that it is. Raises `InputError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = folder / "training.json"
+    if not document.exists():
+        write_json(document, settings)
+    elif read_json(document) != json.loads(json.dumps(settings)):
+        raise InputError(f"{folder} holds another training (see {document}); give another --workdir")
 
 
 def default_name(config: SearchConfig) -> str:

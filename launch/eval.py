@@ -1,7 +1,8 @@
-"""Trains one genome fully and reports its test accuracy, or scores saved weights without training.
+"""Trains one genome (or model by hand) fully and reports its test accuracy, or scores saved weights without training.
 
 python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
 python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored on another
+python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18     # the same command resumes
 python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
 python launch/eval.py --genome=evoA.json --dataset=svhn --num_normal_cells=4 --channels=32    # the paper's SVHN network
 """
@@ -9,7 +10,6 @@ python launch/eval.py --genome=evoA.json --dataset=svhn --num_normal_cells=4 --c
 from __future__ import annotations
 
 import dataclasses
-import functools
 import pathlib
 import sys
 import time
@@ -20,12 +20,13 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo import genome as genomes
-from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
-from jaxevo.datasets import METHODS, Images, load_test_data, load_train_data, same_dataset
+from jaxevo.config import MODELS, NetworkConfig, SearchConfig, TrainingConfig
+from jaxevo.datasets import METHODS, Images, load_train_data
 from jaxevo.errors import InputError
-from jaxevo.workdir import versions, write_json
+from jaxevo.workdir import Workdir, versions, write_json
 
 if TYPE_CHECKING:  # imported late, as they bring jax
+    from jaxevo.baselines import Architecture
     from jaxevo.classifier import Source
     from jaxevo.evaluation import Problem
 
@@ -36,6 +37,7 @@ TRAINING = {field.name: field for field in dataclasses.fields(TrainingConfig)}
 FINAL = SearchConfig().final_training
 
 flags.DEFINE_string("genome", None, "a genome file, or the name of a shipped genome such as evoA.json")
+flags.DEFINE_enum("model", None, list(MODELS), "a network made by hand instead of a genome")
 flags.DEFINE_string("weights", None, "folder of saved weights to score without training, such as runs/.../best")
 flags.DEFINE_string(
     "dataset", None, "a data set's name, a folder of class folders, or an .npz file (default: digits, or the weights')"
@@ -45,20 +47,13 @@ flags.DEFINE_integer("image_size", 0, "resize training images to this side in pi
 flags.DEFINE_integer("train_examples", 0, "train on a stratified subset of this many images; 0: all", lower_bound=0)
 flags.DEFINE_integer("seeds", 1, "trainings with different seeds", lower_bound=1)
 flags.DEFINE_integer("seed", 0, "first of the seeds", lower_bound=0)
+flags.DEFINE_string("workdir", None, "folder for checkpoints between epochs, by which the same command resumes")
 flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
 common.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
 common.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
 flags.DEFINE_enum("resize", "stretch", list(METHODS), "how images of another size are resized")
 common.define_machine_flags()
-
-
-def test_sets(source: Source, dataset: str, image_shape: tuple[int, int, int]) -> dict[str, Images]:
-    """Test images by the way they were resized: images of other data and size in both ways, as that decides much."""
-    load = functools.partial(load_test_data, dataset, FLAGS.data_dir, class_names=source.class_names)
-    fits = load().images.shape[1:3] == image_shape[:2]
-    methods = (source.resize,) if fits or same_dataset(dataset, source.dataset) else METHODS
-    return {method: load(image_shape=image_shape, resize=method) for method in methods}
 
 
 def score_weights() -> dict[str, Any]:
@@ -68,66 +63,79 @@ def score_weights() -> dict[str, Any]:
 
     classifier = Classifier.load(FLAGS.weights)
     dataset = FLAGS.test_dataset or FLAGS.dataset or classifier.source.dataset
-    tests = test_sets(classifier.source, dataset, classifier.problem.image_shape)
+    tests = common.load_tests(classifier.source, dataset, classifier.problem.image_shape)
     accuracies = {method: [classifier.accuracy(images)] for method, images in tests.items()}
-    return _document(classifier.source, dataset, classifier.problem, classifier.genome, accuracies, tests)
+    return _document(classifier.source, dataset, classifier.problem, classifier.model, accuracies, tests)
 
 
 def train_and_score(console: Console) -> dict[str, Any]:
-    """Trains the genome with each seed and scores it."""
+    """Trains the model with each seed and scores it."""
     network = NetworkConfig(**common.given(NETWORK))
     training = dataclasses.replace(FINAL, **common.given(TRAINING))
-    genome, _ = genomes.find(FLAGS.genome)
+    genome = genomes.find(FLAGS.genome)[0] if FLAGS.genome else None
     trained_on = FLAGS.dataset or "digits"
     train, classes = load_train_data(trained_on, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize)
     height, width, channels = train.images.shape[1:]
-    network.check_image(height, width)
+    if genome:
+        network.check_image(height, width)
     common.use_compilation_cache()  # imports jax, which takes seconds: what can be refused has been
+    from jaxevo.baselines import Baseline, describe
     from jaxevo.classifier import Source, train_classifiers
     from jaxevo.evaluation import DivergedError, Problem
 
+    model = genome or Baseline(FLAGS.model)
     source = Source(trained_on, classes, FLAGS.resize)
     problem = Problem(network, (height, width, channels), len(classes))
+    parameters = problem.complexity(model).parameters
+    settings = {"training": dataclasses.asdict(training), "train_images": FLAGS.train_examples or len(train)}
+    folder = None
+    if FLAGS.workdir:
+        what = describe(model) | {"network": dataclasses.asdict(network), "images": train.digest()}
+        folder = pathlib.Path(FLAGS.workdir)
+        common.claim(folder, settings | what)
+        Workdir(folder).lock()  # until the process ends
     dataset = FLAGS.test_dataset or trained_on
-    tests = test_sets(source, dataset, problem.image_shape)
-    parameters = problem.complexity(genome).parameters
+    tests = common.load_tests(source, dataset, problem.image_shape)
     console.print(f"{parameters / 1e6:.2f} M parameters ({PAPER})", highlight=False, soft_wrap=True)
     accuracies: dict[str, list[float]] = {method: [] for method in tests}
 
     def on_epoch(seed: int, epoch: int, loss: float) -> None:
         console.print(f"seed {seed}  epoch {epoch}/{training.epochs}  loss {loss:.4f}", highlight=False)
 
+    def message(text: str) -> None:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
     seeds = range(FLAGS.seed, FLAGS.seed + FLAGS.seeds)
-    trained = train_classifiers(genome, problem, train, source, training, seeds, FLAGS.train_examples, on_epoch)
+    subset = FLAGS.train_examples
+    trained = train_classifiers(model, problem, train, source, training, seeds, subset, folder, on_epoch, message)
     try:
-        for number, classifier in enumerate(trained):
+        for number, (classifier, _) in enumerate(trained):
             for method, images in tests.items():
                 accuracies[method].append(classifier.accuracy(images))
             if number == 0 and FLAGS.save:
                 classifier.save(pathlib.Path(FLAGS.save))
     except DivergedError as error:
         raise InputError(str(error)) from error
-    document = _document(source, dataset, problem, genome, accuracies, tests)
-    return document | {"training": dataclasses.asdict(training), "train_images": FLAGS.train_examples or len(train)}
+    return _document(source, dataset, problem, model, accuracies, tests) | settings
 
 
 def _document(
     source: Source,
     tested_on: str,
     problem: Problem,
-    genome: genomes.Genome,
+    model: Architecture,
     accuracies: dict[str, list[float]],
     tests: dict[str, Images],
 ) -> dict[str, Any]:
+    from jaxevo.baselines import describe
     from jaxevo.classifier import summarize
 
-    size = problem.complexity(genome)
-    return {
+    size = problem.complexity(model)
+    return describe(model) | {
         "trained_on": source.dataset,
         "tested_on": tested_on,
         "parameters": size.parameters,
         "multiply_adds": size.multiply_adds,
-        "genome": genome.to_dict(),
         "scores": [{"resize": m, **summarize(values, len(tests[m]))} for m, values in accuracies.items()],
     }
 
@@ -153,9 +161,12 @@ def print_document(document: dict[str, Any], console: Console) -> None:
 
 def check_flags() -> None:
     """What can be refused before anything is computed."""
-    if bool(FLAGS.genome) == bool(FLAGS.weights):
-        raise InputError("give either --genome (to train it) or --weights (to score saved weights)")
-    for name in ("save", "seeds", "seed", "train_examples", "image_size", "resize", *NETWORK, *TRAINING):
+    if [bool(FLAGS.genome), bool(FLAGS.model), bool(FLAGS.weights)].count(True) != 1:
+        raise InputError("give one of --genome and --model (to train it) and --weights (to score saved weights)")
+    for name in NETWORK:
+        if FLAGS.model and FLAGS[name].present and name != "precision":
+            raise InputError(f"--{name} is for genomes; {FLAGS.model} is as it is")
+    for name in ("workdir", "save", "seeds", "seed", "train_examples", "image_size", "resize", *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():
@@ -183,5 +194,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.run(main, __doc__ or "", "what was trained so far is lost, unless it was saved")
+    common.run(main, __doc__ or "", "with --workdir the same command goes on, else it begins anew")
     sys.exit(0)

@@ -29,7 +29,7 @@ SOURCE = Source("digits", CLASSES, "stretch")
 
 
 def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classifier]:
-    return list(train_classifiers(GENOME, PROBLEM, images, SOURCE, TRAINING, seeds, **options))
+    return [each for each, _ in train_classifiers(GENOME, PROBLEM, images, SOURCE, TRAINING, seeds, **options)]
 
 
 def predictions(classifier: Classifier, images: Images) -> np.ndarray:
@@ -64,12 +64,30 @@ def test_seeds_share_a_program_and_nothing_else(trained: list[Classifier], few_d
     assert not weights_differ(second, again)
 
 
+def test_an_interrupted_training_goes_on_to_the_same_weights(
+    trained: list[Classifier], few_digits: tuple[Images, Images], tmp_path: pathlib.Path
+):
+    def interrupt(seed: int, epoch: int, loss: float) -> None:
+        if (seed, epoch) == (4, 2):
+            raise KeyboardInterrupt
+
+    arguments = {"train_examples": 100, "folder": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        train(few_digits[0], (3, 4), on_epoch=interrupt, **arguments)
+    told: list[tuple[int, int]] = []
+    again = train(few_digits[0], (3, 4), on_epoch=lambda s, e, loss: told.append((s, e)), **arguments)
+    # The first seed was done; the second had a checkpoint after its first epoch at least.
+    assert told[0][0] == 4 and 1 < told[0][1] <= 3 and told[-1] == (4, 10)
+    for one, other in zip(trained, again, strict=True):
+        chex.assert_trees_all_equal(split(one.network)[1:], split(other.network)[1:])
+
+
 def test_what_is_loaded_is_what_was_saved(
     trained: list[Classifier], saved: pathlib.Path, few_digits: tuple[Images, Images]
 ):
     images = few_digits[1]
     loaded = Classifier.load(saved)
-    assert (loaded.genome, loaded.problem, loaded.source) == (GENOME, PROBLEM, SOURCE)
+    assert (loaded.model, loaded.problem, loaded.source) == (GENOME, PROBLEM, SOURCE)
     expected = predictions(trained[0], images)
     np.testing.assert_array_equal(predictions(loaded, images), expected)
     chex.assert_trees_all_equal(split(loaded.network)[1:], split(trained[0].network)[1:])
@@ -110,6 +128,7 @@ WRONG_DOCUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "many classes": ({"class_names": list(map(str, range(100_000)))}, "more than were saved"),
     "many image channels": ({"image_shape": [8, 8, 10**12]}, "more than were saved"),
     "large genome": ({"genome": {"normal": [NODE] * 12, "reduction": [NODE]}}, "more than were saved"),
+    "large model": ({"model": "resnet18"}, "parameters, more than were saved"),
     # As many or fewer: refused as the weights do not fit.
     "few classes": ({"class_names": ["0", "1"]}, "the weights belong to another network: 0.head.value"),
     "few channels": ({"network": {"channels": 1}}, "the weights belong to another network: 0.cells.0.norm.bias.value"),
@@ -119,6 +138,7 @@ WRONG_DOCUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     # No network at all.
     "no genome": ({"genome": None}, "does not describe its network (ValueError: genome: expected an object"),
+    "unknown model": ({"model": "vgg"}, "model=vgg is not known; choose one of resnet18, small_cnn"),
     "unknown op": ({"genome": {"normal": [NODE | {"ops": ["conv_9x9"] * 2}], "reduction": [NODE]}}, "normal node 0: "),
     "unknown field": ({"network": {"kernel": 3}}, "does not describe its network (TypeError"),
     "text for a number": ({"network": {"channels": "2"}}, "does not describe its network (TypeError"),

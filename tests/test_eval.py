@@ -139,6 +139,18 @@ def test_other_data_is_scored_resized_in_both_ways(
     assert "tested on others.npz resized by mnist_box (20 images)" in out
 
 
+def test_a_workdir_resumes_and_is_one_trainings_own(folder: pathlib.Path, launch_environment: dict[str, str]):
+    args = ("--model=small_cnn", "--epochs=2", "--train_examples=64", "--workdir=long")
+    code, out, error = run_eval(folder, launch_environment, *args, "--save=cnn")
+    assert (code, error) == (0, "") and "epoch 2/2" in out and "19,258 parameters, 138,720 multiply-adds" in out
+    code, again, error = run_eval(folder, launch_environment, *args)
+    assert (code, error) == (0, "") and "epoch" not in again and again.splitlines()[-2:] == out.splitlines()[-2:]
+    code, scored, error = run_eval(folder, launch_environment, "--weights=cnn")
+    assert (code, error, scored.splitlines()) == (0, "", out.splitlines()[-2:])
+    outcome = run_eval(folder, launch_environment, *args, "--learning_rate=0.1")
+    assert_refused(outcome, "long holds another training (see long/training.json); give another --workdir")
+
+
 def test_diverged_training_is_told_in_one_line(folder: pathlib.Path, launch_environment: dict[str, str]):
     args = (*TINY, "--epochs=2", "--train_examples=128", "--learning_rate=1e38", "--save=diverged")
     outcome = run_eval(folder, launch_environment, "--genome=tiny.json", *args)
@@ -159,10 +171,15 @@ def test_damaged_weights_are_told_in_one_line(
 
 # Refused before jax is imported.
 GENOME_FLAG = "--genome=tiny.json"
+ONE_OF = "give one of --genome and --model (to train it) and --weights (to score saved weights)"
 WRONG_USES: dict[tuple[str, ...], str] = {
-    (): "give either --genome (to train it) or --weights (to score saved weights)",
-    (GENOME_FLAG, "--weights=best"): "give either --genome (to train it) or --weights (to score saved weights)",
-    ("--weights=",): "give either --genome (to train it) or --weights (to score saved weights)",
+    (): ONE_OF,
+    (GENOME_FLAG, "--weights=best"): ONE_OF,
+    ("--weights=",): ONE_OF,
+    (GENOME_FLAG, "--model=resnet18"): ONE_OF,
+    ("--model=vgg",): "flag --model=vgg: value should be one of <resnet18|small_cnn>",
+    ("--model=small_cnn", "--channels=8"): "--channels is for genomes; small_cnn is as it is",
+    ("--weights=best", "--workdir=new"): "--workdir is for training; with --weights nothing is trained",
     ("--weights=best", "--save=new"): "--save is for training; with --weights nothing is trained",
     ("--genome=evoZ",): "genome 'evoZ' is neither a file nor one of the shipped ones",
     ("--genome=torn.json",): "torn.json: not a JSON document",

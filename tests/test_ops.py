@@ -51,6 +51,23 @@ def test_pointwise_is_a_1x1_convolution(shape):
     assert_same(ops.pointwise, reference, normal(rng, *shape), normal(rng, 5, shape[0]))
 
 
+@pytest.mark.parametrize(("shape", "k", "stride"), [(SHAPES[0], 3, 1), (SHAPES[0], 7, 2), (SHAPES[1], 3, 2)])
+@pytest.mark.parametrize("limit", [0, 1 << 25])
+def test_full_convolution_in_both_of_its_forms(shape, k, stride, limit, monkeypatch):
+    monkeypatch.setattr(ops, "_MAX_SHIFTED", limit)
+    rng, padding = np.random.default_rng(k), (k // 2, k // 2)
+
+    def reference(x, kernel):
+        padded = jnp.pad(x, ((0, 0), padding, padding, (0, 0)))
+        return jax.lax.conv_general_dilated(padded, kernel, (stride, stride), "VALID", dimension_numbers=LAYOUT)
+
+    @jax.jit
+    def function(x, kernel):
+        return ops.full_convolution(x, kernel, stride)
+
+    assert_same(function, reference, normal(rng, *shape), normal(rng, 5, shape[0], k, k))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("ties", [False, True])
 def test_max_pool_and_its_choice_among_equals(shape, ties):

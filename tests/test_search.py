@@ -258,7 +258,7 @@ def test_final_training_resumes_and_the_saved_network_is_the_one_reported(tmp_pa
     assert (tmp_path / "cut" / "best.json").read_text() == (tmp_path / "whole" / "best.json").read_text()
     assert metadata["test_accuracy"] == whole["test_accuracy"] == whole["validation_accuracy"]  # the same images here
     classifier = searches.Classifier.load(tmp_path / "cut" / "best")
-    assert classifier.genome == genome
+    assert classifier.model == genome
     assert classifier.accuracy(data.validation) == whole["test_accuracy"]
     assert whole["test_interval"][0] <= whole["test_accuracy"] <= whole["test_interval"][1]
     assert json.loads((tmp_path / "cut" / "result.json").read_text())["id"] == whole["id"]

@@ -50,6 +50,10 @@ class Images:
         """The images at `indices` ([K] integers), in that order."""
         return Images(self.images[indices], self.labels[indices])
 
+    def digest(self) -> str:
+        """Equal for the same images and labels."""
+        return _digest("", self)
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchData:
@@ -67,17 +71,21 @@ class SearchData:
 
     def digest(self) -> str:
         """Equal for the same images, labels and division."""
-        hashed = hashlib.sha256(repr(self.class_names).encode())
-        for part in (self.train, self.validation):
-            for array in (part.images, part.labels):
-                hashed.update(f"{array.shape}".encode() + np.ascontiguousarray(array).data)
-        return hashed.hexdigest()
+        return _digest(repr(self.class_names), self.train, self.validation)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """Height, width and channels of every image."""
         height, width, channels = self.train.images.shape[1:]
         return height, width, channels
+
+
+def _digest(text: str, *parts: Images) -> str:
+    hashed = hashlib.sha256(text.encode())
+    for part in parts:
+        for array in (part.images, part.labels):
+            hashed.update(f"{array.shape}".encode() + np.ascontiguousarray(array).data)
+    return hashed.hexdigest()
 
 
 def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES) -> None:
