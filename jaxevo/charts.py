@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
-from jaxevo import plots, report
+from jaxevo import plots, report, reproduction
 from jaxevo.asktell import Individual
 from jaxevo.records import Run
 
@@ -33,20 +33,15 @@ class Point:
     interval: tuple[float, float] | None = None  # of the accuracy
 
 
-# Table "digits" of the paper, by data set.
+# The paper's networks whose sizes it gives, by data set.
 PAPER = {
-    "mnist": (
-        Point("ResNet18 (paper)", 11_180_000, 0.9956),
-        Point("DeepSwarm (paper)", 340_000, 0.9953),
-        Point("EvoB (paper)", 210_000, 0.9955),
-        Point("EvoA (paper)", 220_000, 0.9959),
-    ),
-    "svhn_cropped": (
-        Point("ResNet18 (paper)", 11_180_000, 0.9200),
-        Point("DeepSwarm (paper)", 340_000, 0.9315),
-        Point("EvoB (paper)", 370_000, 0.9156),
-        Point("EvoA (paper)", 390_000, 0.9180),
-    ),
+    dataset: tuple(
+        Point(f"{reproduction.LABELS[model]} (paper)", figure.parameters, figure.accuracy)
+        for model, figure in figures.items()
+        if figure.parameters is not None
+    )
+    for dataset, figures in reproduction.PUBLISHED.items()
+    if dataset != "usps"
 }
 PAPER["svhn"] = PAPER["svhn_cropped"]
 
