@@ -49,6 +49,7 @@ flags.DEFINE_string("save", None, "folder to save the (first seed's) trained wei
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
 common.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
 common.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
+common.define_recipe_flag("the training")
 flags.DEFINE_enum("resize", "stretch", list(METHODS), "how images of another size are resized")
 common.define_machine_flags()
 
@@ -76,7 +77,7 @@ def score_weights() -> dict[str, Any]:
 def train_and_score(console: Console) -> dict[str, Any]:
     """Trains the genome with each seed and scores it."""
     network = NetworkConfig(**common.given(NETWORK))
-    training = dataclasses.replace(FINAL, **common.given(TRAINING))
+    training = dataclasses.replace(FINAL, **common.recipe() | common.given(TRAINING))
     genome, _ = genomes.find(FLAGS.genome)
     trained_on = FLAGS.dataset or "digits"
     train, classes = load_train_data(trained_on, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize)
@@ -155,7 +156,7 @@ def check_flags() -> None:
     """What can be refused before anything is computed."""
     if bool(FLAGS.genome) == bool(FLAGS.weights):
         raise InputError("give either --genome (to train it) or --weights (to score saved weights)")
-    for name in ("save", "seeds", "seed", "train_examples", "image_size", "resize", *NETWORK, *TRAINING):
+    for name in ("save", "seeds", "seed", "train_examples", "image_size", "resize", "recipe", *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():
