@@ -103,12 +103,12 @@ def loss_curves(genome: Genome, epochs: int) -> np.ndarray:
     other = torch_network.Training(theirs, data.train.images, data.train.labels, BATCH)
     graphdef, params, stats = split(network)
     trainer, every, losses = Trainer(graphdef, BATCH), np.arange(len(data.train)), []
-    steps, schedule = plan(training, BATCH, len(every))
+    steps, settings = plan(training, BATCH, len(every))
     images, labels = jax.device_put((data.train.images, data.train.labels))
     trained = trainer.epochs(trainer.start(params, stats), (), images, labels, every, training, (0,))
     for epoch, (_, loss) in enumerate(trained):
         order, _ = draw_epoch((0,), epoch, every, BATCH, len(labels))
-        rates = [float(schedule(step)) for step in range(epoch * int(steps), (epoch + 1) * int(steps))]
+        rates = [float(settings.schedule(step)) for step in range(epoch * int(steps), (epoch + 1) * int(steps))]
         losses.append([loss, float(other.epoch(order, rates).mean())])
     return np.array(losses).T
 

@@ -76,11 +76,11 @@ def flax(config: SearchConfig, problem: Problem, data: SearchData) -> Way:
     """Flax's own layers, a program for each genome."""
     images, labels = data.train.images, data.train.labels
     every, batch = np.arange(len(data.train)), config.training.batch_size
-    steps, schedule = plan(config.training, batch, len(every))
+    steps, settings = plan(config.training, batch, len(every))
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> float:
         network = PlainNetwork(genome, config.network, problem.image_shape, problem.num_classes, seed[0])
-        training = PlainTraining(network, schedule)
+        training = PlainTraining(network, settings.schedule)
         for epoch in range(config.training.epochs):
             order, key = draw_epoch(seed, epoch, every, batch, len(every))
             for step in range(int(steps)):
@@ -94,8 +94,8 @@ def flax(config: SearchConfig, problem: Problem, data: SearchData) -> Way:
 def pytorch(config: SearchConfig, problem: Problem, data: SearchData) -> Way:
     """The loop that PyTorch's users write."""
     every, batch = np.arange(len(data.train)), config.training.batch_size
-    steps, schedule = plan(config.training, batch, len(every))
-    rates = [float(schedule(step)) for step in range(int(steps) * config.training.epochs)]
+    steps, settings = plan(config.training, batch, len(every))
+    rates = [float(settings.schedule(step)) for step in range(int(steps) * config.training.epochs)]
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> float:
         assert torch_network is not None

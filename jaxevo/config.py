@@ -13,10 +13,33 @@ from typing import Any
 
 from jaxevo.errors import InputError
 
+# Training beyond the paper's, by name. How long, and at which rate, is no part of a recipe.
+RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {
+        "schedule": "exponential",
+        "warmup": 0.0,
+        "label_smoothing": 0.0,
+        "max_shift": 0.0,
+        "max_rotation": 0.0,
+        "max_scale": 0.0,
+        "weight_average": 0.0,
+    },
+    "modern": {
+        "schedule": "cosine",
+        "warmup": 0.05,
+        "label_smoothing": 0.1,
+        "max_shift": 0.07,
+        "max_rotation": 10.0,
+        "max_scale": 0.1,
+        "weight_average": 0.998,
+    },
+}
+
 # Settings that runs of earlier versions do not have; the defaults are what those did.
 ADDED_LATER = (
     *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
+    *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
 )
 
 MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # made by hand, see `baselines`
@@ -162,11 +185,29 @@ class TrainingConfig:
     batch_size: int = _field(64, "images a step")
     learning_rate: float = _field(1e-4, "Adam's rate at the start")
     rate_decay: float = _field(0.01, "the rate decays exponentially to this fraction of its start")
+    schedule: str = _field(
+        "exponential",
+        "how the rate falls: exponential, to rate_decay; cosine, along half a cosine to 0",
+        ("exponential", "cosine"),
+    )
+    warmup: float = _field(0.0, "fraction of all steps over which the rate first rises linearly from 0")
+    label_smoothing: float = _field(0.0, "part of a label that is spread over all classes")
+    max_shift: float = _field(0.0, "augmentation: shift an image at random by up to this fraction of its sides")
+    max_rotation: float = _field(0.0, "augmentation: rotate an image at random by up to so many degrees")
+    max_scale: float = _field(0.0, "augmentation: scale an image at random by 1 - this to 1 + this")
+    weight_average: float = _field(
+        0.0, "decay a step of the moving average of weights that is measured and saved; 0: the last weights"
+    )
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "epochs", "batch_size")
         _check(self.learning_rate > 0, "learning_rate", self.learning_rate, "it is positive")
         _check(0 < self.rate_decay <= 1, "rate_decay", self.rate_decay, "it lies in (0, 1]")
+        _check_choice(self, "schedule")
+        for name in ("warmup", "label_smoothing", "max_scale", "weight_average"):
+            _check(0 <= getattr(self, name) < 1, name, getattr(self, name), "it lies in [0, 1)")
+        _check(0 <= self.max_shift <= 1, "max_shift", self.max_shift, "a fraction lies between 0 and 1")
+        _check(0 <= self.max_rotation <= 180, "max_rotation", self.max_rotation, "degrees lie between 0 and 180")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -62,13 +62,13 @@ class Trainer:
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(starts[index] for index in filled))
         state, inputs = jax.device_put(stacked, self._divided)
         images, labels = jax.device_put((images, labels), self._everywhere)
-        steps, schedule = jax.device_put(training.plan(config, self.batch_size, len(subset)), self._everywhere)
+        steps, settings = jax.device_put(training.plan(config, self.batch_size, len(subset)), self._everywhere)
         worst = np.zeros(self.candidates)
         for epoch in range(config.epochs):
             drawn = [training.draw_epoch(seeds[index], epoch, subset, self.batch_size, len(labels)) for index in filled]
             orders, keys = np.stack([order for order, _ in drawn]), jnp.stack([key for _, key in drawn])
             orders, keys = jax.device_put((orders, keys), self._divided)
-            state, losses = self._epoch(state, inputs, images, labels, orders, steps, keys, schedule)
+            state, losses = self._epoch(state, inputs, images, labels, orders, steps, keys, settings)
             worst = np.where(np.isfinite(worst), np.asarray(losses), worst)
         return (state.weights, inputs), worst.tolist()
 

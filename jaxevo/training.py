@@ -1,8 +1,8 @@
 """Training and evaluation of one module definition, compiled once.
 
 The data set lies on the device as uint8 and an epoch is one loop there over permuted indices. Everything that may
-differ between trainings (the subset of images, its order, the number of steps, the learning rate) is an argument, so
-one program serves the search and the final training alike.
+differ between trainings (the subset of images, its order, the number of steps, the settings of `Plan`) is an argument,
+so one program serves the search, the final training and every recipe alike.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ import numpy as np
 import optax
 from flax import nnx
 
+from jaxevo.augmentation import Bounds, augment
 from jaxevo.config import TrainingConfig
 
 _CHUNK_BATCHES = 8  # batches that one evaluation call takes
+_AUGMENT = 1000  # what augmentation's key derives from the step's; dropout's derive from the numbers of nodes
+
+Weights = tuple[nnx.State, nnx.State]  # parameters, and batch norm's running averages
 
 
 class TrainState(NamedTuple):
@@ -30,22 +34,40 @@ class TrainState(NamedTuple):
     stats: nnx.State
     optimizer: optax.OptState
     step: jax.Array  # int32 []
+    average: Weights  # of parameters and running averages over the steps; without averaging, the last ones
 
     @property
-    def weights(self) -> tuple[nnx.State, nnx.State]:
-        """Parameters and batch norm's running averages."""
-        return self.params, self.stats
+    def weights(self) -> Weights:
+        """What is measured and saved."""
+        return self.average
 
 
 class Schedule(NamedTuple):
-    """Exponential decay (paper, section 4.2; how far is ours): the rate at step t is `rate * decay ** (t / steps)`."""
+    """The rate at a step: rises over `warmup` steps to `rate`, then falls over the others.
+
+    Exponentially, the rate at step t is `rate * decay ** (t / steps)` (paper, section 4.2; how far is ours); or along
+    half a cosine to 0.
+    """
 
     rate: jax.Array | float
     decay: jax.Array | float
     steps: jax.Array | int
+    warmup: jax.Array | float = 0.0
+    cosine: jax.Array | bool = False
 
     def __call__(self, step: jax.Array | int) -> jax.Array:
-        return self.rate * self.decay ** (step / self.steps)
+        done = jnp.maximum(step - self.warmup, 0) / (self.steps - self.warmup)
+        falling = jnp.where(self.cosine, (1 + jnp.cos(jnp.pi * done)) / 2, self.decay**done)
+        return self.rate * jnp.where(step < self.warmup, step / self.warmup, falling)
+
+
+class Plan(NamedTuple):
+    """The settings of a training as arguments of the compiled epoch."""
+
+    schedule: Schedule
+    label_smoothing: jax.Array
+    bounds: Bounds
+    weight_average: jax.Array
 
 
 _ADAM = optax.scale_by_adam()  # made once: each call of optax makes functions that jax has not seen
@@ -92,16 +114,16 @@ class Trainer:
 
     def compile(self, state: TrainState, inputs: tuple[Any, ...], images: jax.Array, labels: jax.Array) -> None:
         """Compiles both programs, so that a later training on data of these shapes begins at once."""
-        steps, schedule = plan(TrainingConfig(), self.batch_size, len(labels))
+        steps, settings = plan(TrainingConfig(), self.batch_size, len(labels))
         order, key = draw_epoch((0,), 0, np.arange(len(labels)), self.batch_size, len(labels))
-        self._epoch.compile(state, inputs, images, labels, order, steps, key, schedule)
+        self._epoch.compile(state, inputs, images, labels, order, steps, key, settings)
         chunk = np.zeros((self.batch_size * _CHUNK_BATCHES, *images.shape[1:]), np.uint8)
         self._predict.compile(*state.weights, inputs, chunk)
 
     def start(self, params: nnx.State, stats: nnx.State) -> TrainState:
         """The state before the first step. Copies: the device gives up this state's buffers at every epoch."""
-        params, stats = jax.tree.map(jnp.array, (params, stats))
-        return TrainState(params, stats, _ADAM.init(params), jnp.zeros((), jnp.int32))
+        (params, stats), average = (jax.tree.map(jnp.array, (params, stats)) for _ in range(2))
+        return TrainState(params, stats, _ADAM.init(params), jnp.zeros((), jnp.int32), average)
 
     def epochs(
         self,
@@ -122,17 +144,17 @@ class Trainer:
             images: uint8 `[M, H, W, C]` on the device.
             labels: int32 `[M]` on the device.
             subset: Indices of the images to train on.
-            config: Epochs and learning rate; its batch size must be the trainer's.
+            config: How to train; its batch size must be the trainer's.
             seed: What this training's order of images and dropout derive from.
             first_epoch: Where to go on after an interruption.
         """
-        steps, schedule = plan(config, self.batch_size, len(subset))
+        steps, settings = plan(config, self.batch_size, len(subset))
         for epoch in range(first_epoch, config.epochs):
             order, key = draw_epoch(seed, epoch, subset, self.batch_size, len(labels))
-            state, loss = self._epoch(state, inputs, images, labels, order, steps, key, schedule)
+            state, loss = self._epoch(state, inputs, images, labels, order, steps, key, settings)
             yield state, float(loss)
 
-    def predict(self, weights: tuple[nnx.State, nnx.State], inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
+    def predict(self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
         """The most likely class `[M]` of each of any number of uint8 images `[M, H, W, C]`."""
         predictions = [
             np.asarray(self._predict(*weights, inputs, part))[:number]
@@ -140,9 +162,7 @@ class Trainer:
         ]
         return np.concatenate(predictions)
 
-    def accuracy(
-        self, weights: tuple[nnx.State, nnx.State], inputs: tuple[Any, ...], images: np.ndarray, labels: np.ndarray
-    ) -> float:
+    def accuracy(self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray, labels: np.ndarray) -> float:
         """Part of the images that is classified rightly."""
         return float(np.mean(self.predict(weights, inputs, images) == labels))
 
@@ -179,12 +199,18 @@ class Program:
         return self.compile(*args)(*args)
 
 
-def plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple[jax.Array, Schedule]:
-    """Steps of an epoch, and the learning rate of the whole training."""
+def plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple[jax.Array, Plan]:
+    """Steps of an epoch, and the settings of the whole training."""
     steps = max(1, num_images // batch_size)
-    settings = (config.learning_rate, config.rate_decay, steps * config.epochs)
-    rate, decay, total = (jnp.float32(setting) for setting in settings)
-    return jnp.int32(steps), Schedule(rate, decay, total)
+    total = steps * config.epochs
+    cosine = config.schedule == "cosine"
+    settings = Plan(
+        Schedule(config.learning_rate, config.rate_decay, total, config.warmup * total, cosine),
+        config.label_smoothing,
+        Bounds(config.max_shift, config.max_rotation, config.max_scale),
+        config.weight_average,
+    )
+    return jnp.int32(steps), jax.tree.map(jnp.float32, settings)
 
 
 def draw_epoch(
@@ -226,29 +252,43 @@ def run_epoch(
     order: jax.Array,
     steps: jax.Array,
     key: jax.Array,
-    schedule: Schedule,
+    settings: Plan,
 ) -> tuple[TrainState, jax.Array]:
     """`steps` batches in the given order; the new state and the mean loss."""
 
-    def loss_fn(params: nnx.State, stats: nnx.State, index: jax.Array, dropout_key: jax.Array):
+    def loss_fn(params: nnx.State, stats: nnx.State, batch: jax.Array, classes: jax.Array, dropout_key: jax.Array):
         # copy: merged variables that are not differentiated could not be updated otherwise
         module = nnx.merge(graphdef, params, stats, copy=True)
-        logits = module(images[index], *inputs, train=True, dropout_key=dropout_key)
-        loss = optax.softmax_cross_entropy_with_integer_labels(logits, labels[index]).mean()
+        logits = module(batch, *inputs, train=True, dropout_key=dropout_key)
+        loss = cross_entropy(logits, classes, settings.label_smoothing).mean()
         return loss, nnx.state(module, nnx.BatchStat)
 
     def step(i: jax.Array, carry: tuple[TrainState, jax.Array]) -> tuple[TrainState, jax.Array]:
-        (params, stats, optimizer, count), total = carry
-        index = jax.lax.dynamic_slice_in_dim(order, i * batch_size, batch_size)
+        (params, stats, optimizer, count, average), total = carry
+        index, step_key = jax.lax.dynamic_slice_in_dim(order, i * batch_size, batch_size), jax.random.fold_in(key, i)
+        batch = augment(jax.random.fold_in(step_key, _AUGMENT), images[index], settings.bounds)
         gradient = jax.value_and_grad(loss_fn, has_aux=True)
-        (loss, stats), grads = gradient(params, stats, index, jax.random.fold_in(key, i))
+        (loss, stats), grads = gradient(params, stats, batch, labels[index], step_key)
         updates, optimizer = _ADAM.update(grads, optimizer, params)
-        rate = schedule(count)
+        rate = settings.schedule(count)
         params = jax.tree.map(lambda p, u: p - rate * u, params, updates)
-        return TrainState(params, stats, optimizer, count + 1), total + loss
+        average = moving_average(average, (params, stats), count, settings.weight_average)
+        return TrainState(params, stats, optimizer, count + 1, average), total + loss
 
     state, total = jax.lax.fori_loop(0, steps, step, (state, jnp.zeros(())))
     return state, total / steps
+
+
+def cross_entropy(logits: jax.Array, labels: jax.Array, smoothing: jax.Array | float) -> jax.Array:
+    """Cross entropy `[S]` with labels of which the part `smoothing` is spread over all classes."""
+    own = jnp.take_along_axis(logits, labels[:, None], -1)[:, 0]
+    return jax.nn.logsumexp(logits, -1) - (1 - smoothing) * own - smoothing * logits.mean(-1)
+
+
+def moving_average(average: Weights, weights: Weights, step: jax.Array, decay: jax.Array) -> Weights:
+    """Weights averaged with a decay that is smaller in the first steps, so that the start is forgotten; 0: the last."""
+    decay = jnp.minimum(decay, (1 + step) / (10 + step))
+    return jax.tree.map(lambda a, w: jnp.where(decay > 0, decay * a + (1 - decay) * w, w), average, weights)
 
 
 def predict_chunk(

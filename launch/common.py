@@ -55,8 +55,23 @@ def define_preset_flag() -> None:
     )
 
 
+def define_recipe_flag(what: str) -> None:
+    """Which settings of a training are changed by flags."""
+    text = f"settings of {what} to begin with; paper: as in the paper; modern: {_listed(configs.RECIPES['modern'])}"
+    flags.DEFINE_enum("recipe", "paper", list(configs.RECIPES), text)
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def recipe(prefix: str = "") -> dict[str, Any]:
+    """The settings that the recipe gives, by the names of their flags."""
+    return {prefix + name: value for name, value in configs.RECIPES[FLAGS.recipe].items()}
+
+
 def resolve_config(settings: Iterable[str], console: Console) -> tuple[SearchConfig, str]:
-    """The configuration that preset and flags give, and the preset's name."""
+    """The configuration that preset, recipe and flags give, and the preset's name."""
     import jax
 
     from jaxevo.datasets import load_train_data
@@ -70,7 +85,7 @@ def resolve_config(settings: Iterable[str], console: Console) -> tuple[SearchCon
         console.print(f"preset {name}, as this is a {backend.upper()}; --preset=... chooses another", highlight=False)
     default = SearchConfig()
     images, _ = load_train_data(flagged.get("dataset", default.data.dataset), FLAGS.data_dir)
-    config = configs.replace(default, configs.preset(name, len(images)) | flagged)
+    config = configs.replace(default, configs.preset(name, len(images)) | recipe("final_") | flagged)
     return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)}), name
 
 

@@ -34,6 +34,7 @@ flags.DEFINE_integer("seeds", 3, "searches of each, with seeds from 0", lower_bo
 flags.DEFINE_integer("evaluations", 60, "trainings of candidates a search, isomorphic ones not counted", lower_bound=1)
 flags.DEFINE_string("workdir", None, "folder of the comparison (default: runs/compare-<dataset>-<preset>)")
 common.define_preset_flag()
+common.define_recipe_flag("the final training")
 common.define_config_flags(SETTINGS, configs.flatten(SearchConfig()), "preset paper")
 common.define_machine_flags()
 

@@ -52,6 +52,7 @@ flags.DEFINE_string("save", None, "folder to save the (first seed's) trained wei
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
 common.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
 common.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
+common.define_recipe_flag("the training")
 flags.DEFINE_enum("resize", "stretch", list(METHODS), "how images of another size are resized")
 common.define_machine_flags()
 
@@ -71,7 +72,7 @@ def score_weights() -> dict[str, Any]:
 def train_and_score(console: Console) -> dict[str, Any]:
     """Trains the model with each seed and scores it."""
     network = NetworkConfig(**common.given(NETWORK))
-    training = dataclasses.replace(FINAL, **common.given(TRAINING))
+    training = dataclasses.replace(FINAL, **common.recipe() | common.given(TRAINING))
     genome = genomes.find(FLAGS.genome)[0] if FLAGS.genome else None
     trained_on = FLAGS.dataset or "digits"
     train, classes = load_train_data(trained_on, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize)
@@ -166,7 +167,8 @@ def check_flags() -> None:
     for name in NETWORK:
         if FLAGS.model and FLAGS[name].present and name != "precision":
             raise InputError(f"--{name} is for genomes; {FLAGS.model} is as it is")
-    for name in ("workdir", "save", "seeds", "seed", "train_examples", "image_size", "resize", *NETWORK, *TRAINING):
+    training = ("workdir", "save", "seeds", "seed", "train_examples", "image_size", "resize", "recipe")
+    for name in (*training, *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():

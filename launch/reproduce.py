@@ -40,6 +40,7 @@ flags.DEFINE_enum("table", None, list(TABLES), "which of the paper's tables")
 flags.DEFINE_enum("budget", "smoke", list(BUDGETS), "how long everything is trained")
 flags.DEFINE_integer("seeds", None, "trainings of each model (default: the budget's)", lower_bound=1)
 flags.DEFINE_string("workdir", None, "folder for trainings and tables (default: runs/reproduce-<budget>-<recipe>)")
+common.define_recipe_flag("every training")
 common.define_machine_flags()
 
 
@@ -49,7 +50,7 @@ class Reproduction:
     def __init__(self, path: pathlib.Path, console: Console):
         self.path, self.console = path, console
         self.budget = BUDGETS[FLAGS.budget]
-        self.training = self.budget.training
+        self.training = dataclasses.replace(self.budget.training, **common.recipe())
         self.seeds = range(FLAGS.seeds or self.budget.seeds)
 
     def say(self, text: str) -> None:
@@ -174,17 +175,17 @@ class Reproduction:
         """Budget, split and protocol."""
         from jaxevo.evaluation import device_name
 
-        table, training = TABLES[FLAGS.table], self.training
+        table, training, number = TABLES[FLAGS.table], self.training, len(self.seeds)
         lines = [
-            f"Table {FLAGS.table} of the paper, budget {FLAGS.budget}: {len(self.seeds)} training(s) of each model, "
-            f"batch {training.batch_size}, Adam at {training.learning_rate:g}, on {device_name()}. All models are "
-            "trained alike on the training split (a stratified part of it where the remark says so), for a number of "
-            "epochs that was fixed before; the test split is read once after that. Intervals: Wilson's over the test images "
-            "for one training, Student's over several.",
+            f"Table {FLAGS.table} of the paper, budget {FLAGS.budget}, recipe {FLAGS.recipe}, on {device_name()}:",
+            f"{number} training{'s' * (number > 1)} of each model, batch {training.batch_size}, Adam at",
+            f"{training.learning_rate:g}. All models are trained alike, on the training split (a stratified part of it",
+            "where the remark says so) for a number of epochs that was fixed before; then the test split is read once.",
+            "Intervals: Wilson's over the test images for one training, Student's over several.",
         ]
         for name in {task.trained_on: None for task in table.tasks}:
             network = self.budget.networks[name]
-            lines.append(f"Networks trained on {name}: D={network.channels}, N={network.num_normal_cells}.")
+            lines.append(f"Genomes' networks on {name}: D={network.channels}, N={network.num_normal_cells}.")
             if name == "svhn_cropped":
                 thrice = dataclasses.replace(self.problem(name), network=dataclasses.replace(network, normal_repeats=3))
                 size = thrice.complexity(self.architecture("evoA")).parameters
@@ -205,7 +206,7 @@ def main() -> None:
         raise InputError(f"give --table={'|'.join(TABLES)}")
     common.use_compilation_cache()
     console = Console()
-    path = pathlib.Path(FLAGS.workdir or f"runs/reproduce-{FLAGS.budget}")
+    path = pathlib.Path(FLAGS.workdir or f"runs/reproduce-{FLAGS.budget}-{FLAGS.recipe}")
     path.mkdir(parents=True, exist_ok=True)
     Workdir(path).lock()  # until the process ends
     made = Reproduction(path, console)

@@ -32,6 +32,7 @@ SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig
 WORKER_SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(WorkerConfig).items()}
 
 common.define_preset_flag()
+common.define_recipe_flag("the final training")
 flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)")
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
 flags.DEFINE_string("profile", None, "folder for a trace of JAX's profiler, of what this session does")

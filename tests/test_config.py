@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from jaxevo.config import (
+    ADDED_LATER,
+    RECIPES,
     ColonyConfig,
     DataConfig,
     EvolutionConfig,
@@ -53,6 +55,20 @@ DEFAULTS = {
     # ---
     "rate_decay": 0.01,
     "final_rate_decay": 0.01,
+    "schedule": "exponential",
+    "final_schedule": "exponential",
+    "warmup": 0.0,
+    "final_warmup": 0.0,
+    "label_smoothing": 0.0,
+    "final_label_smoothing": 0.0,
+    "max_shift": 0.0,
+    "final_max_shift": 0.0,
+    "max_rotation": 0.0,
+    "final_max_rotation": 0.0,
+    "max_scale": 0.0,
+    "final_max_scale": 0.0,
+    "weight_average": 0.0,
+    "final_weight_average": 0.0,
     "precision": "float32",
     "conv_kind": "separable",
     "dataset": "digits",
@@ -110,6 +126,16 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (TrainingConfig, "learning_rate", float("nan"), "it is positive"),
     (TrainingConfig, "rate_decay", 0.0, "it lies in (0, 1]"),
     (TrainingConfig, "rate_decay", 1.5, "it lies in (0, 1]"),
+    (TrainingConfig, "schedule", "linear", "choose one of exponential, cosine"),
+    (TrainingConfig, "warmup", 1.0, "it lies in [0, 1)"),
+    (TrainingConfig, "warmup", -0.1, "it lies in [0, 1)"),
+    (TrainingConfig, "label_smoothing", 1.0, "it lies in [0, 1)"),
+    (TrainingConfig, "label_smoothing", float("nan"), "it lies in [0, 1)"),
+    (TrainingConfig, "max_shift", 1.1, "a fraction lies between 0 and 1"),
+    (TrainingConfig, "max_rotation", 181.0, "degrees lie between 0 and 180"),
+    (TrainingConfig, "max_rotation", float("inf"), "degrees lie between 0 and 180"),
+    (TrainingConfig, "max_scale", 1.0, "it lies in [0, 1)"),
+    (TrainingConfig, "weight_average", 1.0, "it lies in [0, 1)"),
     (DataConfig, "train_examples", -1, "the smallest value is 0"),
     (DataConfig, "image_size", -1, "the smallest value is 0"),
     (DataConfig, "validation_fraction", 0.0, "it lies in (0, 1)"),
@@ -144,6 +170,7 @@ ACCEPTED: list[tuple[type, dict[str, Any]]] = [
     (EvolutionConfig, {"min_nodes": 12, "max_nodes": 12, "crossover_bias": 0, "add_node_prob": 1}),
     (NetworkConfig, {"channels": 1, "channel_multiplier": 1, "num_normal_cells": 1, "dropout_rate": 0}),
     (TrainingConfig, {"epochs": 1, "batch_size": 1, "rate_decay": 1}),
+    (TrainingConfig, {"warmup": 0.99, "label_smoothing": 0.99, "max_shift": 1, "max_rotation": 180}),
     (ColonyConfig, {"num_ants": 1, "greediness": 1, "pheromone_decay": 1, "pheromone_evaporation": 0}),
     (SearchConfig, {"retrain_best": 0, "retrain_seeds": 0, "max_consecutive_failures": 1}),
 ]
@@ -178,6 +205,7 @@ def test_flag_names_are_unique_and_documented():
 
 OTHER_CHOICE = {
     "growing": "survivors",
+    "exponential": "cosine",
     "rea": "aging",
     "separable": "full",
     "digits": "mnist",
@@ -194,7 +222,7 @@ def test_replace_is_the_reverse_of_flatten():
         if isinstance(value, bool)
         else OTHER_CHOICE[value]
         if isinstance(value, str)
-        else value / 2
+        else (value / 2 or 0.5)
         if isinstance(value, float)
         else value + (name != "candidates_per_step")  # several at once exclude the compiled engine
         for name, value in DEFAULTS.items()
@@ -254,6 +282,20 @@ def test_quick_preset_by_hand():
     # MNIST: 60,000. 300 / 60,000 < 0.05; 160,000 // 60,000 = 2 is raised to 3.
     mnist = preset("quick", 60_000)
     assert (mnist["validation_fraction"], mnist["train_examples"], mnist["final_epochs"]) == (0.05, 1300, 3)
+
+
+def test_recipes_say_the_same_settings_and_are_valid():
+    paper, modern = RECIPES["paper"], RECIPES["modern"]
+    assert paper.keys() == modern.keys()
+    assert TrainingConfig(**paper) == TrainingConfig()
+    changed = TrainingConfig(**modern)
+    assert all(getattr(changed, name) == value != paper[name] for name, value in modern.items())
+    for name in ("epochs", "batch_size", "learning_rate", "rate_decay"):  # how long and how fast is no recipe's
+        assert name not in paper
+
+
+def test_recipes_settings_are_new_to_runs_of_earlier_versions():
+    assert {*RECIPES["paper"], *(f"final_{name}" for name in RECIPES["paper"])} < set(ADDED_LATER)
 
 
 N, R = "normal", "reduction"

@@ -15,6 +15,7 @@ from conftest import REPOSITORY
 
 from jaxevo import genome as genomes
 from jaxevo.classifier import wilson_interval
+from jaxevo.config import RECIPES
 from jaxevo.genome import Cell, Genome, Node, Op
 from jaxevo.workdir import versions
 
@@ -22,6 +23,7 @@ EVAL = REPOSITORY / "launch" / "eval.py"
 CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
 GENOME = Genome(CELL, CELL)
 TINY = ("--channels=2", "--num_normal_cells=1")
+RECIPE = ("--recipe=modern", "--label_smoothing=0.0")  # what is given overrides the recipe
 # D=2 on 8x8x1: projection 2 + norm 4, 3x3 with 1x1 18 + 4 + norm 4, and 4 channels to 10 classes: 32 + 50.
 PARAMETERS, MULTIPLY_ADDS = 82, 64 * (2 + 18 + 4) + 40
 # Fails at any use of jax, whose import takes seconds.
@@ -68,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 @pytest.fixture(scope="module")
 def trained(folder: pathlib.Path, launch_environment: dict[str, str]) -> tuple[dict[str, Any], str]:
     """Results and output of a training with two seeds, of which the first is saved."""
-    args = (*TINY, "--epochs=1", "--batch_size=32", "--learning_rate=0.02", "--seeds=2", "--seed=5")
+    args = (*TINY, "--epochs=1", "--batch_size=32", "--learning_rate=0.02", "--seeds=2", "--seed=5", *RECIPE)
     code, out, error = run_eval(
         folder, launch_environment, "--genome=tiny.json", *args, "--save=best", "--output=trained.json"
     )
@@ -87,7 +89,9 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
         "parameters": PARAMETERS,
         "multiply_adds": MULTIPLY_ADDS,
         "genome": GENOME.to_dict(),
-        "training": {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "rate_decay": 0.01},
+        "training": {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "rate_decay": 0.01}
+        | RECIPES["modern"]
+        | {"label_smoothing": 0.0},
         "train_images": 1437,
         "versions": versions(),
     }
@@ -181,6 +185,7 @@ WRONG_USES: dict[tuple[str, ...], str] = {
     ("--model=small_cnn", "--channels=8"): "--channels is for genomes; small_cnn is as it is",
     ("--weights=best", "--workdir=new"): "--workdir is for training; with --weights nothing is trained",
     ("--weights=best", "--save=new"): "--save is for training; with --weights nothing is trained",
+    ("--weights=best", "--recipe=modern"): "--recipe is for training; with --weights nothing is trained",
     ("--genome=evoZ",): "genome 'evoZ' is neither a file nor one of the shipped ones",
     ("--genome=torn.json",): "torn.json: not a JSON document",
     ("--genome=cyclic.json",): "cyclic.json: normal: node 0: input 2 is not one of the earlier states 0 to 1",
@@ -193,6 +198,8 @@ WRONG_USES: dict[tuple[str, ...], str] = {
     (GENOME_FLAG, "--epochs=many"): "flag --epochs=many: invalid literal for int() with base 10: 'many'",
     (GENOME_FLAG, "--conv_kind=dense"): "flag --conv_kind=dense: value should be one of <separable|full>",
     (GENOME_FLAG, "--seeds=0"): "flag --seeds=0: 0 is not a positive integer",
+    (GENOME_FLAG, "--recipe=old"): "flag --recipe=old: value should be one of <paper|modern>",
+    (GENOME_FLAG, "--warmup=1"): "warmup=1.0 is not possible: it lies in [0, 1)",
     (GENOME_FLAG, "--epochs=0"): "epochs=0 is not possible: the smallest value is 1",
     (GENOME_FLAG, "epochs=3"): "unexpected argument 'epochs=3'; flags are written --name=value, see --help",
 }

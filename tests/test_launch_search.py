@@ -15,12 +15,13 @@ import pytest
 from conftest import REPOSITORY, timeless
 
 from jaxevo.checkpoint import Checkpoints
+from jaxevo.config import RECIPES
 from jaxevo.workdir import Workdir
 
 TINY = (
     "--preset=quick --population_size=3 --num_offspring=3 --num_generations=2 --max_nodes=3 --channels=2 --epochs=4 "
     "--num_normal_cells=1 --train_examples=300 --batch_size=32 --retrain_best=2 --retrain_seeds=1 --final_epochs=4 "
-    "--final_batch_size=32"
+    "--final_batch_size=32 --recipe=modern --final_label_smoothing=0.0"
 ).split()
 
 
@@ -105,6 +106,9 @@ def test_it_prints_estimate_result_and_the_lines_that_go_on(whole):
     assert set(promised.split()) <= result.keys()
     config = json.loads((workdir / "config.json").read_text())
     assert config["config"]["seed"] == 0 and "jax" in config["versions"] and config["device"]
+    recipe = RECIPES["modern"] | {"label_smoothing": 0.0}  # of the final training alone; what is given overrides it
+    assert {name: config["config"][f"final_{name}"] for name in recipe} == recipe
+    assert {name: config["config"][name] for name in recipe} == RECIPES["paper"]
     individuals = [record for record in lines(workdir) if record["kind"] == "individual"]
     assert len(individuals) == 9
     fields = "id parents operators generation fitness parameters seconds reused failure genome multiply_adds"

@@ -11,7 +11,7 @@ import pytest
 from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
-from jaxevo.config import SearchConfig
+from jaxevo.config import RECIPES, SearchConfig
 from jaxevo.errors import InputError
 from jaxevo.evaluation import Evaluation, Evaluator, Problem
 
@@ -32,8 +32,8 @@ CONFIG: SearchConfig = configs.replace(SearchConfig(), SETTINGS)
 GENOMES, SEEDS, SUBSET = random_genomes(3, 1, 2, seed=4), [(0, n) for n in range(3)], np.arange(64)
 
 
-def make(train, validation) -> Evaluator:
-    return Evaluator(CONFIG, Problem(CONFIG.network, (8, 8, 1), 10), train, validation)
+def make(train, validation, config: SearchConfig = CONFIG) -> Evaluator:
+    return Evaluator(config, Problem(config.network, (8, 8, 1), 10), train, validation)
 
 
 def together(train, validation) -> list[Evaluation]:
@@ -52,6 +52,14 @@ def test_each_of_several_candidates_comes_out_as_alone(few_digits, alone):
     # two of 100 images whose logits are all but equal
     np.testing.assert_allclose([evaluation.accuracy for evaluation in several], alone, atol=0.02)
     assert len(set(alone)) > 1
+
+
+def test_each_is_augmented_as_alone(few_digits, alone):
+    evaluator = make(*few_digits, configs.replace(CONFIG, RECIPES["modern"] | {"weight_average": 0.0}))
+    several = evaluator.evaluate_several(GENOMES, SEEDS, SUBSET)
+    accuracies = [evaluator.evaluate(g, seed, SUBSET).accuracy for g, seed in zip(GENOMES, SEEDS, strict=True)]
+    np.testing.assert_allclose([evaluation.accuracy for evaluation in several], accuracies, atol=0.02)
+    assert accuracies != alone
 
 
 def test_they_are_divided_among_two_devices(alone, launch_environment):
