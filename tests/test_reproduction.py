@@ -1,0 +1,146 @@
+"""The paper's tables: published figures as in the paper, rows by hand, budgets that can be searched and trained."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+from jaxevo import genome as genomes
+from jaxevo import reproduction
+from jaxevo.config import MODELS
+from jaxevo.reproduction import BUDGETS, LABELS, PUBLISHED, SEARCHED, TABLES, Published, Task
+
+SHARED = REPOSITORY.parent / "shared"
+MNIST, TRANSFER = Task("mnist", "mnist"), Task("mnist", "usps")
+MEASURED = {
+    **{"parameters": 52_858, "multiply_adds": 9_042_112, "mean": 0.9876, "std": None, "low": 0.9852, "high": 0.9896},
+    **{"seeds": 1, "seconds": 1234.5, "training": "3 epochs of 60,000 of 60,000 images"},
+}
+
+
+@pytest.mark.skipif(not (SHARED / "paper.tex").exists(), reason="needs the paper's text")
+def test_published_figures_are_those_of_the_papers_text():
+    text = (SHARED / "paper.tex").read_text()
+    ablation, digits, usps = (
+        re.search(rf"(?s).{{900}}label{{tab:{name}}}", text) for name in ("ablation", "digits", "usps")
+    )
+    assert ablation and digits and usps
+    number = r"(?:\\textbf{)?([\d.]+)M?}?"
+    row = re.search(rf"Final Accuracy & {number} & {number} & {number} & {number}", ablation[0])
+    assert row
+    for model, value in zip(("evoA", "evoB", "model_a", "model_b"), row.groups(), strict=True):
+        assert PUBLISHED["mnist"][model].accuracy == pytest.approx(float(value) / 100)
+    for model, name in (("resnet18", "ResNet18"), ("deepswarm", "DeepSwarm"), ("evoB", "EvoB"), ("evoA", "EvoA")):
+        row = re.search(rf"\n *{name}[^&\n]*& *{number} & {number} & *{number} & {number}", digits[0])
+        assert row, name
+        mnist_size, mnist, svhn_size, svhn = map(float, row.groups())
+        assert PUBLISHED["mnist"][model] == Published(round(mnist_size * 1e6), pytest.approx(mnist / 100))
+        assert PUBLISHED["svhn_cropped"][model] == Published(round(svhn_size * 1e6), pytest.approx(svhn / 100))
+    row = re.search(rf"Accuracy \(\\%\) & {number} & {number} & {number} & {number}", usps[0])
+    assert row
+    for model, value in zip(("resnet18", "deepswarm", "evoB", "evoA"), row.groups(), strict=True):
+        assert PUBLISHED["usps"][model].accuracy == pytest.approx(float(value) / 100)
+
+
+def test_every_row_can_be_made():
+    for table in TABLES.values():
+        for model in table.models:
+            made = model in MODELS or model in SEARCHED or genomes.shipped_path(model) is not None
+            assert made or model == "deepswarm"
+            assert model in LABELS
+    named = {"evoA", "evoB", "model_a", "model_b", "resnet18", "deepswarm", "aging"}  # all systems of the paper
+    assert named <= set(TABLES["digits"].models) and named <= set(TABLES["transfer"].models)
+    assert {(task.trained_on, task.tested_on) for table in TABLES.values() for task in table.tasks} == {
+        ("mnist", "mnist"),
+        ("svhn_cropped", "svhn_cropped"),
+        ("mnist", "usps"),
+    }
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_budgets_are_valid_configurations(name):
+    budget = BUDGETS[name]
+    for model, settings in SEARCHED.items():
+        config = budget.search_config(model, 60_000)
+        assert (config.data.dataset, config.strategy) == ("mnist", settings["strategy"])
+    # The paper's: D=24 and N=3 on MNIST, D=32 and N=4 on SVHN, 100 epochs at 1e-3, a search of P=10 and G=200.
+    if name == "paper":
+        sizes = {data: (network.channels, network.num_normal_cells) for data, network in budget.networks.items()}
+        assert sizes == {"mnist": (24, 3), "svhn_cropped": (32, 4)}
+        assert (budget.training.epochs, budget.training.learning_rate, budget.train_examples) == (100, 1e-3, 0)
+        assert config.evolution.num_candidates == 2010
+
+
+def test_markdown_by_hand():
+    rows = [
+        reproduction.published_row("deepswarm", TRANSFER),
+        reproduction.published_row("evoA", TRANSFER) | MEASURED | {"resize": "mnist_box", "std": 0.0012},
+        reproduction.published_row("small_cnn", MNIST) | MEASURED,
+    ]
+    text = reproduction.markdown(rows, "What it is.")
+    caption, _, head, _, first, second, third = text.splitlines()
+    assert caption == "What it is." and head.count("|") == first.count("|") == second.count("|")
+    note = "published only; there the test images had a part in fitness and in the choice of weights"
+    assert first == f"| DeepSwarm | usps |  |  | not run |  |  |  | 61.56% | {note} |"
+    assert second == (
+        "| EvoA | usps, mnist_box | 52,858 | 9,042,112 | 98.76% ± 0.12 | 98.52% to 98.96% | 1,234 |  | 96.40% "
+        "| 3 epochs of 60,000 of 60,000 images |"
+    )
+    assert third.startswith("| small CNN | mnist | 52,858 | 9,042,112 | 98.76% | 98.52% to 98.96% | 1,234 |  |  |")
+    assert reproduction.sentence(rows[0]) == "not run; the paper: 61.56%"
+    assert reproduction.sentence(rows[1]) == (
+        "mnist_box: 98.76% (95 % interval 98.52% to 98.96%), 52,858 parameters, 3 epochs of 60,000 of 60,000 images; "
+        "the paper: 96.40%"
+    )
+    read = list(csv.DictReader(reproduction.table_csv(rows).splitlines()))
+    assert [row["model"] for row in read] == ["DeepSwarm", "EvoA", "small CNN"]
+    assert (read[0]["mean"], float(read[1]["mean"]), float(read[1]["std"])) == ("", 0.9876, 0.0012)
+
+
+def test_samples_of_a_data_set_are_told_from_its_official_split():
+    assert reproduction.unofficial("mnist", 60_000, 10_000) == ""
+    assert "sample of 20,000 training and 6,000 test images" in reproduction.unofficial("svhn_cropped", 20_000, 6_000)
+
+
+def reproduce(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(REPOSITORY / "launch" / "reproduce.py"), *flags]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ((), "give --table=ablation|digits|transfer"),
+        (("--table=figures",), "flag --table=figures: value should be one of"),
+        (("--table=ablation", "--budget=huge"), "flag --budget=huge: value should be one of"),
+        (("--table=ablation", "--seeds=0"), "flag --seeds=0"),
+    ],
+)
+def test_wrong_input_ends_in_one_line(flags, words, tmp_path, launch_environment):
+    done = reproduce(launch_environment, *flags, f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and words in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SHARED / "data").exists(), reason="needs MNIST and USPS")
+def test_a_table_reuses_what_another_one_has_trained(tmp_path: pathlib.Path, launch_environment: dict[str, str]):
+    flags = ("--budget=smoke", f"--data_dir={SHARED / 'data'}", f"--workdir={tmp_path}")
+    done = reproduce(launch_environment, "--table=ablation", *flags)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "ablation.json").read_text())["rows"]
+    assert [row["model"] for row in rows] == [LABELS[model] for model in TABLES["ablation"].models]
+    assert all(0 < row["mean"] <= 1 and row["training"] == "1 epoch of 2,560 of 60,000 images" for row in rows)
+    again = reproduce(launch_environment, "--table=ablation", *flags)
+    assert again.returncode == 0 and "epoch 1/1" not in again.stdout
+    assert json.loads((tmp_path / "ablation.json").read_text())["rows"] == rows
+    other = reproduce(launch_environment, "--table=ablation", "--recipe=modern", *flags)
+    assert other.returncode == 2 and "holds another training" in other.stderr
