@@ -107,7 +107,7 @@ class Budget:
 
 _TINY_SEARCH = {
     **{"population_size": 3, "num_offspring": 3, "num_generations": 20, "max_trainings": 4, "num_ants": 3},
-    **{"train_examples": 320, "epochs": 2, "validation_fraction": 0.01, "retrain_best": 0},
+    **{"train_examples": 640, "epochs": 4, "validation_fraction": 0.01, "retrain_best": 0},
 }
 _PAPER_NETWORKS = {"mnist": NetworkConfig(), "svhn_cropped": NetworkConfig(channels=32, num_normal_cells=4)}
 BUDGETS = {

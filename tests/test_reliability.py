@@ -175,7 +175,7 @@ def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, 
 
 # Four checkpoints are of generations, six of the final training, and the last one is the weights; the documents are
 # config.json, best.json twice, and result.json.
-WRITES = {"history": [2, 13, NUM_LINES - 1], "checkpoint": [0, 3, 5, 10], "document": [0, 1, 2, 3]}
+WRITES = {"history": [2, 13, NUM_LINES - 1], "checkpoint": [0, 3, 4, 5], "document": [0, 1, 2, 3]}
 FAILING_WRITES = [(kind, number, "ENOSPC") for kind, numbers in WRITES.items() for number in numbers]
 FAILING_WRITES += [(kind, numbers[1], fault) for kind, numbers in WRITES.items() for fault in ("EIO", "torn")]
 
