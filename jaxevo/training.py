@@ -43,17 +43,17 @@ class TrainState(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The rate at a step: rises over `warmup` steps to `rate`, then falls over the others.
+    """The rate at a step: it rises linearly over `warmup` steps from 0 to `rate`, and then falls over the others.
 
-    Exponentially, the rate at step t is `rate * decay ** (t / steps)` (paper, section 4.2; how far is ours); or along
-    half a cosine to 0.
+    With t of T of these done it is `rate * decay ** (t / T)` (exponential: paper, section 4.2; how far is ours), or
+    `rate * (1 + cos(pi t / T)) / 2`.
     """
 
     rate: jax.Array | float
     decay: jax.Array | float
     steps: jax.Array | int
     warmup: jax.Array | float = 0.0
-    cosine: jax.Array | bool = False
+    cosine: jax.Array | bool = False  # else exponentially
 
     def __call__(self, step: jax.Array | int) -> jax.Array:
         done = jnp.maximum(step - self.warmup, 0) / (self.steps - self.warmup)
@@ -65,9 +65,9 @@ class Plan(NamedTuple):
     """The settings of a training as arguments of the compiled epoch."""
 
     schedule: Schedule
-    label_smoothing: jax.Array
+    label_smoothing: jax.Array | float
     bounds: Bounds
-    weight_average: jax.Array
+    weight_average: jax.Array | float
 
 
 _ADAM = optax.scale_by_adam()  # made once: each call of optax makes functions that jax has not seen
@@ -285,7 +285,7 @@ def cross_entropy(logits: jax.Array, labels: jax.Array, smoothing: jax.Array | f
     return jax.nn.logsumexp(logits, -1) - (1 - smoothing) * own - smoothing * logits.mean(-1)
 
 
-def moving_average(average: Weights, weights: Weights, step: jax.Array, decay: jax.Array) -> Weights:
+def moving_average(average: Weights, weights: Weights, step: jax.Array, decay: jax.Array | float) -> Weights:
     """Weights averaged with a decay that is smaller in the first steps, so that the start is forgotten; 0: the last."""
     decay = jnp.minimum(decay, (1 + step) / (10 + step))
     return jax.tree.map(lambda a, w: jnp.where(decay > 0, decay * a + (1 - decay) * w, w), average, weights)

@@ -54,6 +54,10 @@ def test_draws_are_uniform_within_the_bounds():
     matrices, shifts = map(np.asarray, draw(jax.random.key(1), shape, Bounds(0.1, 30.0, 0.2)))
     angles = np.degrees(np.arctan2(matrices[:, 1, 0], matrices[:, 0, 0]))
     factors = 1 / np.hypot(matrices[:, 1, 0], matrices[:, 0, 0])
+    # a rotation and a factor, nothing else
+    squares = matrices @ matrices.transpose(0, 2, 1)
+    np.testing.assert_allclose(squares, np.eye(2) / factors[:, None, None] ** 2, atol=1e-5)
+    assert (np.linalg.det(matrices) > 0).all()
     for values, low, high in (
         (shifts[:, 0], -1, 1),  # of 10 rows
         (shifts[:, 1], -2, 2),  # of 20 columns

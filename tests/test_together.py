@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
-from jaxevo.config import RECIPES, SearchConfig
+from jaxevo.config import RECIPES, SearchConfig, TrainingConfig
 from jaxevo.errors import InputError
 from jaxevo.evaluation import Evaluation, Evaluator, Problem
 
@@ -32,8 +33,8 @@ CONFIG: SearchConfig = configs.replace(SearchConfig(), SETTINGS)
 GENOMES, SEEDS, SUBSET = random_genomes(3, 1, 2, seed=4), [(0, n) for n in range(3)], np.arange(64)
 
 
-def make(train, validation, config: SearchConfig = CONFIG) -> Evaluator:
-    return Evaluator(config, Problem(config.network, (8, 8, 1), 10), train, validation)
+def make(train, validation) -> Evaluator:
+    return Evaluator(CONFIG, Problem(CONFIG.network, (8, 8, 1), 10), train, validation)
 
 
 def together(train, validation) -> list[Evaluation]:
@@ -41,25 +42,43 @@ def together(train, validation) -> list[Evaluation]:
 
 
 @pytest.fixture(scope="module")
-def alone(few_digits) -> list[float]:
-    evaluator = make(*few_digits)
+def evaluator(few_digits) -> Evaluator:
+    return make(*few_digits)
+
+
+@pytest.fixture(scope="module")
+def alone(evaluator) -> list[float]:
     return [evaluator.evaluate(g, seed, SUBSET).accuracy for g, seed in zip(GENOMES, SEEDS, strict=True)]
 
 
-def test_each_of_several_candidates_comes_out_as_alone(few_digits, alone):
-    several = together(*few_digits)
+def test_each_of_several_candidates_comes_out_as_alone(evaluator, alone):
+    several = evaluator.evaluate_several(GENOMES, SEEDS, SUBSET)
     assert [evaluation.failure for evaluation in several] == [None] * 3
     # two of 100 images whose logits are all but equal
     np.testing.assert_allclose([evaluation.accuracy for evaluation in several], alone, atol=0.02)
     assert len(set(alone)) > 1
 
 
-def test_each_is_augmented_as_alone(few_digits, alone):
-    evaluator = make(*few_digits, configs.replace(CONFIG, RECIPES["modern"] | {"weight_average": 0.0}))
-    several = evaluator.evaluate_several(GENOMES, SEEDS, SUBSET)
-    accuracies = [evaluator.evaluate(g, seed, SUBSET).accuracy for g, seed in zip(GENOMES, SEEDS, strict=True)]
-    np.testing.assert_allclose([evaluation.accuracy for evaluation in several], accuracies, atol=0.02)
-    assert accuracies != alone
+def test_each_is_trained_by_a_recipe_as_alone(evaluator):
+    modern, last = dataclasses.replace(CONFIG.training, **RECIPES["modern"]), {}
+    losses = {config: train_together(evaluator, config) for config in (CONFIG.training, modern)}
+    for genome, seed in zip(GENOMES, SEEDS, strict=True):
+
+        def on_epoch(epoch, state, loss, seed=seed):
+            last[seed] = loss
+
+        evaluator.train(evaluator.engine.prepare(genome, seed), modern, seed, SUBSET, on_epoch=on_epoch)
+    np.testing.assert_allclose(losses[modern], list(last.values()), rtol=1e-3)
+    assert np.abs(np.subtract(losses[modern], losses[CONFIG.training])).min() > 1e-2
+
+
+def train_together(evaluator: Evaluator, config: TrainingConfig) -> list[float]:
+    """The last epoch's loss of each."""
+    prepared = [evaluator.engine.prepare(genome, seed) for genome, seed in zip(GENOMES, SEEDS, strict=True)]
+    starts = [(each.state, each.inputs) for each in prepared]
+    trainer = evaluator._together
+    assert trainer is not None
+    return trainer.train(starts, evaluator.images, evaluator.labels, config, SEEDS, SUBSET)[1][: len(GENOMES)]
 
 
 def test_they_are_divided_among_two_devices(alone, launch_environment):
