@@ -14,7 +14,7 @@ from flax import nnx
 from jaxevo.complexity import operand_is_projected
 from jaxevo.config import NetworkConfig
 from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
-from jaxevo.network import BATCH_NORM_MOMENTUM
+from jaxevo.training import BATCH_NORM_MOMENTUM
 
 
 def _conv(in_channels: int, channels: int, k: int, groups: int, rngs: nnx.Rngs) -> nnx.Conv:

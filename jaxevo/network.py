@@ -19,9 +19,6 @@ from jaxevo.complexity import operand_is_projected
 from jaxevo.config import NetworkConfig
 from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
 
-# Of the running averages. 0.9 rather than Flax's 0.99: short trainings have few hundred steps.
-BATCH_NORM_MOMENTUM = 0.9
-
 
 def dropout_mask(key: jax.Array | None, rate: float, node: jax.Array | int, shape: tuple[int, ...]) -> jax.Array:
     """Zeros with probability `rate`, else `1 / (1 - rate)`, for the features of one state.
@@ -32,11 +29,6 @@ def dropout_mask(key: jax.Array | None, rate: float, node: jax.Array | int, shap
         raise ValueError("training with dropout needs a dropout_key")
     keep = jax.random.bernoulli(jax.random.fold_in(key, node), 1 - rate, shape)
     return keep.astype(jnp.float32) / (1 - rate)
-
-
-def running(average: jax.Array, value: jax.Array) -> jax.Array:
-    """The next running average."""
-    return BATCH_NORM_MOMENTUM * average + (1 - BATCH_NORM_MOMENTUM) * value
 
 
 def image_batch(images: jax.Array, precision: str) -> jax.Array:
@@ -55,7 +47,7 @@ def constant(kind: type[nnx.Variable], value: float, *shape: int) -> nnx.Variabl
 
 
 class BatchNorm(nnx.Module):
-    """Batch norm over `[C, H, W, N]` with running averages for evaluation."""
+    """Batch norm over `[C, H, W, N]`; a call in training leaves the batch's statistics, for `training` to average."""
 
     def __init__(self, channels: int):
         self.scale, self.bias = constant(nnx.Param, 1, channels), constant(nnx.Param, 0, channels)
@@ -65,8 +57,8 @@ class BatchNorm(nnx.Module):
         if not train:
             return ops.normalize(x, self.scale[...], self.bias[...], self.mean[...], self.var[...])
         y, mean, var = ops.batch_norm(x, self.scale[...], self.bias[...])
-        self.mean.set_value(running(self.mean[...], mean))
-        self.var.set_value(running(self.var[...], var))
+        self.mean.set_value(mean)
+        self.var.set_value(var)
         return y
 
 

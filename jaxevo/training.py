@@ -21,6 +21,8 @@ from flax import nnx
 from jaxevo.augmentation import Bounds, augment
 from jaxevo.config import TrainingConfig
 
+# Of batch norm's running averages. 0.9 rather than Flax's 0.99: short trainings have few hundred steps.
+BATCH_NORM_MOMENTUM = 0.9
 _CHUNK_BATCHES = 8  # batches that one evaluation call takes
 _AUGMENT = 1000  # what augmentation's key derives from the step's; dropout's derive from the numbers of nodes
 
@@ -268,7 +270,8 @@ def run_epoch(
         index, step_key = jax.lax.dynamic_slice_in_dim(order, i * batch_size, batch_size), jax.random.fold_in(key, i)
         batch = augment(jax.random.fold_in(step_key, _AUGMENT), images[index], settings.bounds)
         gradient = jax.value_and_grad(loss_fn, has_aux=True)
-        (loss, stats), grads = gradient(params, stats, batch, labels[index], step_key)
+        (loss, batch_stats), grads = gradient(params, stats, batch, labels[index], step_key)
+        stats = moving_average(stats, batch_stats, count, BATCH_NORM_MOMENTUM)
         updates, optimizer = _ADAM.update(grads, optimizer, params)
         rate = settings.schedule(count)
         params = jax.tree.map(lambda p, u: p - rate * u, params, updates)

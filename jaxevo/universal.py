@@ -24,7 +24,7 @@ from jaxevo import ops
 from jaxevo.complexity import operand_is_projected
 from jaxevo.config import NetworkConfig
 from jaxevo.genome import NUM_INPUTS, OPS, Cell, Genome, Op
-from jaxevo.network import BatchNorm, Network, constant, dropout_mask, image_batch, running
+from jaxevo.network import BatchNorm, Network, constant, dropout_mask, image_batch
 
 MAX_KERNEL = max(op.kernel_size for op in OPS)
 
@@ -275,8 +275,8 @@ class UniversalCell(nnx.Module):
         if not train:
             return _forward(self.kind, slots, readers, Moments(self.mean[...], self.var[...]), x, cell)[0]
         out, moments = _cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
-        self.mean.set_value(running(self.mean[...], moments.mean))
-        self.var.set_value(running(self.var[...], moments.var))
+        self.mean.set_value(moments.mean)
+        self.var.set_value(moments.var)
         return out
 
 

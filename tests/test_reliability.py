@@ -173,8 +173,8 @@ def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, 
     check_killed_run(launch_environment, tmp_path / "run", expected, seed, kills=3)
 
 
-# Four checkpoints are of generations, two of the final training (of its first and last epoch, as it is short), and the last
-# one is the weights; the documents are config.json, best.json twice, and result.json.
+# Four checkpoints are of generations, two of the final training (its first epoch and, as it is short, only the last one
+# more), and the last one is the weights; the documents are config.json, best.json twice, and result.json.
 WRITES = {"history": [2, 13, NUM_LINES - 1], "checkpoint": [0, 3, 5, 6], "document": [0, 1, 2, 3]}
 FAILING_WRITES = [(kind, number, "ENOSPC") for kind, numbers in WRITES.items() for number in numbers]
 FAILING_WRITES += [(kind, numbers[1], fault) for kind, numbers in WRITES.items() for fault in ("EIO", "torn")]
