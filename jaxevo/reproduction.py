@@ -109,7 +109,9 @@ _TINY_SEARCH = {
     **{"population_size": 3, "num_offspring": 3, "num_generations": 20, "max_trainings": 4, "num_ants": 3},
     **{"train_examples": 640, "epochs": 4, "validation_fraction": 0.01, "retrain_best": 0},
 }
-_PAPER_NETWORKS = {"mnist": NetworkConfig(), "svhn_cropped": NetworkConfig(channels=32, num_normal_cells=4)}
+# The paper's SVHN network has "N=4, D=32 and each normal cell repeated thrice". Only D=32 with N=3 makes its 0.22 M and
+# 0.21 M parameters on MNIST to its 0.39 M and 0.37 M there.
+_PAPER_NETWORKS = {"mnist": NetworkConfig(), "svhn_cropped": NetworkConfig(channels=32)}
 BUDGETS = {
     # Minutes: shows that every row can be made, and nothing about the models.
     "smoke": Budget(

@@ -4,7 +4,7 @@ python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=
 python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored on another
 python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18     # the same command resumes
 python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
-python launch/eval.py --genome=evoA.json --dataset=svhn --num_normal_cells=4 --channels=32    # the paper's SVHN network
+python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32              # the paper's SVHN network
 """
 
 from __future__ import annotations
