@@ -24,7 +24,7 @@ import tempfile
 from typing import Any
 
 from jaxevo.config import SearchConfig, complete, flatten
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
 
 SCHEMA_VERSION = 1
 MAX_HISTORY_BYTES = 1 << 30
@@ -57,9 +57,9 @@ def write_bytes(path: pathlib.Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except OSError:
+    except OSError as error:
         os.unlink(name)
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from error  # a failed write does not say of which file
 
 
 def read_json(path: pathlib.Path) -> Any:
@@ -237,6 +237,18 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def changed_versions(document: dict[str, Any]) -> list[str]:
+    """What a run was begun with and is gone on with in another version, from the content of its `config.json`."""
+    began, now = document.get("versions"), versions()
+    if not isinstance(began, dict):
+        return []
+    return [
+        f"{name} {printable(str(began[name]))}, now {now[name]}"
+        for name in now
+        if began.get(name, now[name]) != now[name]
+    ]
 
 
 def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:

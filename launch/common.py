@@ -21,7 +21,7 @@ from rich.console import Console
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError, printable
-from jaxevo.workdir import Workdir, read_json, write_json
+from jaxevo.workdir import Workdir, changed_versions, read_json, write_json
 
 if TYPE_CHECKING:  # imported late, as a launcher may need none of it
     from jaxevo.classifier import Source
@@ -135,7 +135,9 @@ def enter(workdir: Workdir, config: SearchConfig, preset: str, images: SearchDat
 
     workdir.path.mkdir(parents=True, exist_ok=True)
     lock = workdir.lock()
-    workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
+    document = workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
+    if changed := changed_versions(document):
+        print(f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted run", file=sys.stderr)
     return lock
 
 

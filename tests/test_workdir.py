@@ -16,6 +16,7 @@ from jaxevo.workdir import (
     History,
     Workdir,
     WorkdirError,
+    changed_versions,
     read_json,
     versions,
     write_json,
@@ -54,12 +55,12 @@ def test_json_files_are_whole_or_not_there(tmp_path: pathlib.Path, monkeypatch: 
         write_json(path, {"loss": float("nan")})
 
     def full(*_: object) -> None:
-        raise OSError("no space left")
+        raise OSError(28, "no space left")
 
     for function in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, function, full)
-            with pytest.raises(OSError, match="no space left"):
+            with pytest.raises(OSError, match="no space left: .*result.json"):
                 write_text(path, "half")
         assert read_json(path)["b"] == 1
         assert names(tmp_path) == ["result.json"]
@@ -156,6 +157,13 @@ def test_versions_are_of_everything_that_matters():
 
 
 # History
+
+
+def test_versions_that_changed_since_a_run_began():
+    now = versions()
+    assert changed_versions({"versions": now}) == changed_versions({"versions": None}) == changed_versions({}) == []
+    began = now | {"jax": "0.1\n", "forgotten": "1"}
+    assert changed_versions({"versions": began}) == [f"jax 0.1\\n, now {now['jax']}"]
 
 
 def test_history_is_appended_and_read_back(workdir: Workdir):
