@@ -47,8 +47,9 @@ def train_again(
 ) -> dict[int, list[float]]:
     """Accuracies by the candidates' ids."""
     config: SearchConfig = run.config
+    fraction, side, resize = config.data.validation_fraction, config.data.image_size, config.data.resize
     data = load_search_data(
-        config.data.dataset, data_dir, validation_fraction=config.data.validation_fraction, seed=config.seed
+        config.data.dataset, data_dir, validation_fraction=fraction, seed=config.seed, image_size=side, resize=resize
     )
     problem = Problem(config.network, data.image_shape, data.num_classes)
     evaluator = Evaluator(config, problem, data.train, data.validation)
@@ -88,7 +89,7 @@ def main() -> None:
                 "history": "docs/mnist-search",
                 "individual": individual.id,
                 "generation": individual.generation,
-                "trained again": f"best {len(candidates)} within {MAX_PARAMETERS:,} parameters at D=24",
+                "chosen by": f"fresh_fitness, of {len(candidates)} within {MAX_PARAMETERS:,} parameters at D=24",
                 "machine": device_name(),
                 "date": str(datetime.date.today()),
             },

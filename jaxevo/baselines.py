@@ -1,4 +1,4 @@
-"""Networks made by hand, to be put beside what a search finds; a `Baseline` is usable wherever a genome is.
+"""Hand-designed networks, to be put beside what a search finds; a `Baseline` is usable wherever a genome is.
 
 They take the same images, training and precision as a genome's network; of its settings nothing else concerns them.
 Activations are `[C, H, W, N]` as in `ops`.
@@ -26,7 +26,7 @@ RESNET18_STAGES = (64, 128, 256, 512)  # channels; two blocks each, halved in si
 SMALL_CNN_CHANNELS = (16, 32, 48)
 
 
-class Convolution(nnx.Module):
+class ConvBatchNorm(nnx.Module):
     """A dense convolution without bias, padded so that stride 1 keeps the size, then batch norm."""
 
     def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, kernel_size: int, stride: int = 1):
@@ -44,11 +44,11 @@ class Block(nnx.Module):
     """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution where size or channels change."""
 
     def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, stride: int):
-        self.first = Convolution(rng, in_channels, channels, 3, stride)
-        self.second = Convolution(rng, channels, channels, 3)
+        self.first = ConvBatchNorm(rng, in_channels, channels, 3, stride)
+        self.second = ConvBatchNorm(rng, channels, channels, 3)
         self.projected = in_channels != channels
         if self.projected:
-            self.shortcut = Convolution(rng, in_channels, channels, 1, stride)
+            self.shortcut = ConvBatchNorm(rng, in_channels, channels, 1, stride)
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[D, ceil(H / stride), ceil(W / stride), N]`."""
@@ -59,7 +59,7 @@ class Block(nnx.Module):
 class _Classifier(nnx.Module):
     """The head, and how images come in; the part between is a subclass's `features`."""
 
-    def _end(self, rng: np.random.Generator, width: int, num_classes: int, precision: str) -> None:
+    def _init_head(self, rng: np.random.Generator, width: int, num_classes: int, precision: str) -> None:
         self.head = weights(rng, (num_classes, width), width)
         self.head_bias = constant(nnx.Param, 0, num_classes)
         self.precision = precision
@@ -74,13 +74,15 @@ class _Classifier(nnx.Module):
 
 
 class ResNet18(_Classifier):
-    """He et al. 2016 with the stem for large images (7x7 at stride 2, 3x3 maximum at stride 2).
+    """He et al. 2016, with the stem for large images (7x7 at stride 2, 3x3 maximum at stride 2).
 
     Only that stem gives the 11.18 M parameters of the paper's table for ten classes.
     """
 
+    min_side = 1
+
     def __init__(self, image_shape: tuple[int, int, int], num_classes: int, precision: str, rng: np.random.Generator):
-        self.stem = Convolution(rng, image_shape[2], RESNET18_STAGES[0], 7, 2)
+        self.stem = ConvBatchNorm(rng, image_shape[2], RESNET18_STAGES[0], 7, 2)
         self.blocks, width = nnx.List(), RESNET18_STAGES[0]
         for channels in RESNET18_STAGES:
             self.blocks += [
@@ -88,7 +90,7 @@ class ResNet18(_Classifier):
                 Block(rng, channels, channels, 1),
             ]
             width = channels
-        self._end(rng, width, num_classes, precision)
+        self._init_head(rng, width, num_classes, precision)
 
     def features(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[512, H / 32, W / 32, N]`, rounded up."""
@@ -117,12 +119,14 @@ class ResNet18(_Classifier):
 class SmallCNN(_Classifier):
     """Three 3x3 convolutions with batch norm and ReLU, the first two followed by a 2x2 average: 19 k parameters."""
 
+    min_side = 4  # else nothing is left after two averages
+
     def __init__(self, image_shape: tuple[int, int, int], num_classes: int, precision: str, rng: np.random.Generator):
         self.convolutions, width = nnx.List(), image_shape[2]
         for channels in SMALL_CNN_CHANNELS:
-            self.convolutions.append(Convolution(rng, width, channels, 3))
+            self.convolutions.append(ConvBatchNorm(rng, width, channels, 3))
             width = channels
-        self._end(rng, width, num_classes, precision)
+        self._init_head(rng, width, num_classes, precision)
 
     def features(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[48, H / 4, W / 4, N]`, rounded down."""
@@ -143,7 +147,6 @@ class SmallCNN(_Classifier):
 
 
 BASELINES = dict[str, type[ResNet18] | type[SmallCNN]](zip(MODELS, (ResNet18, SmallCNN), strict=True))
-_SMALLEST_SIDE = dict(zip(MODELS, (1, 4), strict=True))  # that is left with a pixel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +161,7 @@ class Baseline:
 
     def check_image(self, height: int, width: int) -> None:
         """Raises `InputError` if an image of this size vanishes."""
-        least = _SMALLEST_SIDE[self.name]
+        least = BASELINES[self.name].min_side
         if min(height, width) < least:
             raise InputError(
                 f"{self.name} needs images of at least {least}x{least} pixels, these have {height}x{width}"

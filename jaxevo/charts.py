@@ -41,7 +41,7 @@ PAPER = {
         if figure.parameters is not None
     )
     for dataset, figures in reproduction.PUBLISHED.items()
-    if dataset != "usps"
+    if dataset != "usps"  # its table has no sizes
 }
 PAPER["svhn"] = PAPER["svhn_cropped"]
 

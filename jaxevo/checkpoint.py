@@ -15,7 +15,7 @@ import math
 import pathlib
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import jax
@@ -66,9 +66,11 @@ def _name(path: tuple[Any, ...]) -> str:
 
 
 class Checkpoints:
-    """The numbered checkpoints in a folder; each appears whole or not at all."""
+    """The numbered checkpoints in a folder; each appears whole or not at all. Raises `CheckpointError` for a link."""
 
     def __init__(self, folder: pathlib.Path):
+        if folder.is_symlink():  # what it leads to is not ours to delete
+            raise CheckpointError(f"{folder} is a link; checkpoints must lie in the folder itself")
         self.folder = folder.resolve()
 
     def save(self, step: int, data: dict[str, Any], arrays: Mapping[str, Any] | None = None) -> None:
@@ -100,14 +102,15 @@ class Checkpoints:
         """JSON document and arrays of a checkpoint. Raises `CheckpointError`."""
         return load_weights(self.folder / str(step))
 
-    def load_newest(self) -> tuple[int, dict[str, Any], dict[str, np.ndarray], list[str]] | None:
-        """Number, JSON document and arrays of the newest readable checkpoint, and what was wrong with newer ones."""
-        problems: list[str] = []
+    def load_newest(
+        self, message: Callable[[str], None] = lambda text: None
+    ) -> tuple[int, dict[str, Any], dict[str, np.ndarray]] | None:
+        """Number, JSON document and arrays of the newest readable checkpoint; `message` is told what is passed over."""
         for step in self.steps():
             try:
-                return step, *self.load(step), problems
+                return step, *self.load(step)
             except CheckpointError as error:
-                problems.append(str(error))
+                message(f"{error}; it is passed over")
         return None
 
 

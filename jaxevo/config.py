@@ -42,7 +42,7 @@ ADDED_LATER = (
     *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
 )
 
-MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # made by hand, see `baselines`
+MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # hand-designed, see `baselines`
 
 
 def _field(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:

@@ -327,11 +327,9 @@ class Evaluator:
             images, labels = self.validation.images, self.validation.labels
             return prepared.trainer.accuracy(state.weights, prepared.inputs, images, labels)
 
-    def train(
-        self, prepared: Prepared, config: TrainingConfig, seed: Seed, subset: np.ndarray, **resume: Any
-    ) -> TrainState:
+    def train(self, prepared: Prepared, config: TrainingConfig, seed: Seed, subset: np.ndarray) -> TrainState:
         """`fit` on the training images."""
-        return fit(prepared, self.images, self.labels, config, seed, subset, **resume)
+        return fit(prepared, self.images, self.labels, config, seed, subset)
 
 
 def fit(

@@ -8,11 +8,15 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import math
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxevo import config as configs
 from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
+from jaxevo.errors import InputError
+from jaxevo.workdir import read_json
 
 LABELS = {
     "resnet18": "ResNet18",
@@ -111,6 +115,7 @@ _TINY_SEARCH = {
 }
 # The paper's SVHN network has "N=4, D=32 and each normal cell repeated thrice". Only D=32 with N=3 makes its 0.22 M and
 # 0.21 M parameters on MNIST to its 0.39 M and 0.37 M there.
+SVHN_AS_WRITTEN = NetworkConfig(channels=32, num_normal_cells=4, normal_repeats=3)
 _PAPER_NETWORKS = {"mnist": NetworkConfig(), "svhn_cropped": NetworkConfig(channels=32)}
 BUDGETS = {
     # Minutes: shows that every row can be made, and nothing about the models.
@@ -133,7 +138,8 @@ def published_row(model: str, task: Task) -> dict[str, Any]:
     found = PUBLISHED[task.tested_on].get(model)
     return {
         **{"model": LABELS[model], **task._asdict(), "resize": None, "parameters": None, "multiply_adds": None},
-        **{"mean": None, "std": None, "low": None, "high": None, "seeds": 0, "seconds": None, "training": None},
+        **{"mean": None, "std": None, "low": None, "high": None, "seeds": 0, "seconds": None, "device": None},
+        "training": None,
         "paper_parameters": found.parameters if found else None,
         "paper_accuracy": found.accuracy if found else None,
         "note": NOTES.get(model, ""),
@@ -144,7 +150,7 @@ def sentence(row: Mapping[str, Any]) -> str:
     """The gist of a row."""
     paper = "" if row["paper_accuracy"] is None else f"; the paper: {row['paper_accuracy']:.2%}"
     if row["mean"] is None:
-        return f"not run{paper}"
+        return f"{_why_not(row)}{paper}; {row['note']}"
     resized = f"{row['resize']}: " if row["resize"] else ""
     interval = f"95 % interval {row['low']:.2%} to {row['high']:.2%}"
     return f"{resized}{row['mean']:.2%} ({interval}), {row['parameters']:,} parameters, {row['training']}{paper}"
@@ -160,7 +166,7 @@ def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
         spread = "" if row["std"] is None else f" ± {100 * row['std']:.2f}"
         cells = (
             *(row["model"], tested, _count(row["parameters"]), _count(row["multiply_adds"])),
-            "not run" if row["mean"] is None else f"{row['mean']:.2%}{spread}",
+            _why_not(row) if row["mean"] is None else f"{row['mean']:.2%}{spread}",
             "" if row["low"] is None else f"{row['low']:.2%} to {row['high']:.2%}",
             "" if row["seconds"] is None else f"{row['seconds']:,.0f}",
             "" if row["paper_parameters"] is None else f"{row['paper_parameters'] / 1e6:.2f} M",
@@ -180,14 +186,30 @@ def table_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return file.getvalue()
 
 
-def unofficial(name: str, train: int, test: int) -> str:
-    """A sentence for a caption if the images cannot be those of the official split, else nothing."""
-    if (train, test) == OFFICIAL_SIZES[name]:
+def unofficial(name: str, train: int, test: int | None) -> str:
+    """A sentence for a caption if so many images cannot be the official split's, else nothing; None: not used."""
+    official = OFFICIAL_SIZES[name]
+    if (train, official[1] if test is None else test) == official:
         return ""
+    tests = "" if test is None else f" and {test:,} test"
     return (
-        f"{name} is here a sample of {train:,} training and {test:,} test images, not the official split: its figures "
+        f"{name} is here a sample of {train:,} training{tests} images, not the official split: figures made with it "
         "cannot be compared with published ones."
     )
+
+
+def read_part(path: pathlib.Path, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """What a finished part of a table left, with values of these types. Raises `InputError` naming the file."""
+    found = read_json(path)
+    for name, kind in kinds.items():
+        value = found.get(name) if isinstance(found, dict) else None
+        if type(value) is not kind or (kind is float and not 0 <= value < math.inf):
+            raise InputError(f"{path} is damaged ({name}); delete it, and the same command makes it again")
+    return found
+
+
+def _why_not(row: Mapping[str, Any]) -> str:
+    return "failed" if row["seeds"] else "not run"
 
 
 def _count(number: int | None) -> str:

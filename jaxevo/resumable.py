@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -65,17 +66,18 @@ def _resume(
     prepared: Prepared, checkpoints: Checkpoints, identity: Mapping[str, Any], message: Callable[[str], None]
 ) -> tuple[int, float]:
     """Puts the newest usable state into `prepared`; epochs done and their seconds."""
-    newest = checkpoints.load_newest()
+    newest = checkpoints.load_newest(message)
     if newest is None:
         return 0, 0.0
-    epoch, data, arrays, problems = newest
-    for problem in problems:
-        message(f"{problem}; going on from an older one")
+    epoch, data, arrays = newest
     if any(data.get(name) != value for name, value in identity.items()):
         return 0, 0.0
     try:
-        prepared.state = unflatten(prepared.state, arrays)
-        return epoch, float(data["seconds"])
+        state, seconds = unflatten(prepared.state, arrays), float(data["seconds"])
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"seconds is {seconds}")
     except (CheckpointError, KeyError, TypeError, ValueError) as error:
         message(f"checkpoint {epoch} cannot be gone on from ({error}); the training begins anew")
         return 0, 0.0
+    prepared.state = state
+    return epoch, seconds

@@ -138,11 +138,9 @@ class Search:
     def _resume(self) -> Strategy:
         """The strategy as of the newest usable checkpoint; what the history has beyond it will be told again."""
         strategy = make_strategy(self.config)
-        newest = checkpoint.Checkpoints(self.task.workdir.checkpoints).load_newest()
+        newest = checkpoint.Checkpoints(self.task.workdir.checkpoints).load_newest(self.reporter.message)
         if newest is not None:
-            step, state, _, problems = newest
-            for problem in problems:
-                self.reporter.message(f"{problem}; going on from an older one")
+            step, state, _ = newest
             try:
                 records.check_state(state, self.recorded)
                 told = set(range(state["next_id"])) - {individual["id"] for individual in state["pending"]}

@@ -147,7 +147,7 @@ class Trainer:
             labels: int32 `[M]` on the device.
             subset: Indices of the images to train on.
             config: How to train; its batch size must be the trainer's.
-            seed: What this training's order of images and dropout derive from.
+            seed: What this training's order of images, dropout and augmentation derive from.
             first_epoch: Where to go on after an interruption.
         """
         steps, settings = plan(config, self.batch_size, len(subset))
@@ -218,7 +218,7 @@ def plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple[jax.
 def draw_epoch(
     seed: tuple[int, ...], epoch: int, subset: np.ndarray, batch_size: int, length: int
 ) -> tuple[np.ndarray, jax.Array]:
-    """The order of images, and the key of dropout, that an epoch of a training derives from its seed."""
+    """What an epoch derives from its training's seed: order of images, and the key of dropout and augmentation."""
     rng = np.random.default_rng([*seed, epoch + 1])  # of the seed itself the initial weights are drawn
     order = _order(rng, subset, batch_size, length)
     return order, jax.random.key(rng.integers(1 << 31))

@@ -135,9 +135,7 @@ class Workdir:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            raise WorkdirError(
-                f"another process is running the search in {self.path}; wait for it or stop it"
-            ) from None
+            raise WorkdirError(f"another process is using {self.path}; wait for it or stop it") from None
         return handle
 
     def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:

@@ -114,8 +114,16 @@ def load_tests(source: Source, dataset: str, image_shape: tuple[int, int, int]) 
     return {method: load(image_shape=image_shape, resize=method) for method in methods}
 
 
+def lock(folder: pathlib.Path) -> None:
+    """Makes the folder, and keeps other processes out until this one ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    Workdir(folder).lock()
+
+
 def claim(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     """Makes the folder theirs, or checks that it is. Raises `InputError`."""
+    if folder.is_symlink() or Workdir(folder).config.exists():
+        raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
     folder.mkdir(parents=True, exist_ok=True)
     document = folder / "training.json"
     if not document.exists():

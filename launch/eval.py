@@ -1,10 +1,10 @@
-"""Trains one genome (or model by hand) fully and reports its test accuracy, or scores saved weights without training.
+"""Trains a genome (or hand-designed network) fully and reports its test accuracy, or scores saved weights.
 
 python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
 python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored on another
 python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18     # the same command resumes
 python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
-python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32              # the paper's SVHN network
+python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32              # the paper's width on SVHN
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from rich.console import Console
 from jaxevo import genome as genomes
 from jaxevo.config import MODELS, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.datasets import METHODS, Images, load_train_data
+from jaxevo.datasets.splits import stratified_subset
 from jaxevo.errors import InputError
-from jaxevo.workdir import Workdir, versions, write_json
+from jaxevo.workdir import versions, write_json
 
 if TYPE_CHECKING:  # imported late, as they bring jax
     from jaxevo.baselines import Architecture
@@ -37,7 +38,7 @@ TRAINING = {field.name: field for field in dataclasses.fields(TrainingConfig)}
 FINAL = SearchConfig().final_training
 
 flags.DEFINE_string("genome", None, "a genome file, or the name of a shipped genome such as evoA.json")
-flags.DEFINE_enum("model", None, list(MODELS), "a network made by hand instead of a genome")
+flags.DEFINE_enum("model", None, list(MODELS), "a hand-designed network instead of a genome")
 flags.DEFINE_string("weights", None, "folder of saved weights to score without training, such as runs/.../best")
 flags.DEFINE_string(
     "dataset", None, "a data set's name, a folder of class folders, or an .npz file (default: digits, or the weights')"
@@ -47,7 +48,9 @@ flags.DEFINE_integer("image_size", 0, "resize training images to this side in pi
 flags.DEFINE_integer("train_examples", 0, "train on a stratified subset of this many images; 0: all", lower_bound=0)
 flags.DEFINE_integer("seeds", 1, "trainings with different seeds", lower_bound=1)
 flags.DEFINE_integer("seed", 0, "first of the seeds", lower_bound=0)
-flags.DEFINE_string("workdir", None, "folder for checkpoints between epochs, by which the same command resumes")
+flags.DEFINE_string(
+    "workdir", None, "folder for checkpoints between epochs, by which the same command resumes, and the weights"
+)
 flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
 common.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
@@ -89,16 +92,18 @@ def train_and_score(console: Console) -> dict[str, Any]:
     problem = Problem(network, (height, width, channels), len(classes))
     parameters = problem.complexity(model).parameters
     settings = {"training": dataclasses.asdict(training), "train_images": FLAGS.train_examples or len(train)}
-    folder = None
-    if FLAGS.workdir:
-        what = describe(model) | {"network": dataclasses.asdict(network), "images": train.digest()}
-        folder = pathlib.Path(FLAGS.workdir)
-        common.claim(folder, settings | what)
-        Workdir(folder).lock()  # until the process ends
     dataset = FLAGS.test_dataset or trained_on
     tests = common.load_tests(source, dataset, problem.image_shape)
+    if FLAGS.train_examples:
+        stratified_subset(train.labels, FLAGS.train_examples, FLAGS.seed)  # can it be drawn?
+    folder = pathlib.Path(FLAGS.workdir) if FLAGS.workdir else None
+    if folder:
+        what = describe(model) | {"network": dataclasses.asdict(network), "images": train.digest()}
+        common.lock(folder)
+        common.claim(folder, settings | what)
     console.print(f"{parameters / 1e6:.2f} M parameters ({PAPER})", highlight=False, soft_wrap=True)
     accuracies: dict[str, list[float]] = {method: [] for method in tests}
+    seconds: list[float] = []
 
     def on_epoch(seed: int, epoch: int, loss: float) -> None:
         console.print(f"seed {seed}  epoch {epoch}/{training.epochs}  loss {loss:.4f}", highlight=False)
@@ -110,14 +115,15 @@ def train_and_score(console: Console) -> dict[str, Any]:
     subset = FLAGS.train_examples
     trained = train_classifiers(model, problem, train, source, training, seeds, subset, folder, on_epoch, message)
     try:
-        for number, (classifier, _) in enumerate(trained):
+        for number, (classifier, took) in enumerate(trained):
+            seconds.append(round(took, 1))
             for method, images in tests.items():
                 accuracies[method].append(classifier.accuracy(images))
-            if number == 0 and FLAGS.save:
-                classifier.save(pathlib.Path(FLAGS.save))
+            if number == 0 and (FLAGS.save or folder):
+                classifier.save(folder / "weights" if folder else pathlib.Path(FLAGS.save))
     except DivergedError as error:
         raise InputError(str(error)) from error
-    return _document(source, dataset, problem, model, accuracies, tests) | settings
+    return _document(source, dataset, problem, model, accuracies, tests) | settings | {"training_seconds": seconds}
 
 
 def _document(
@@ -171,6 +177,8 @@ def check_flags() -> None:
     for name in (*training, *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
+    if FLAGS.save and FLAGS.workdir:
+        raise InputError(f"--save is not needed: the first seed's weights will be in {FLAGS.workdir}/weights")
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():
         raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
     if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():

@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import statistics
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import common
@@ -22,12 +23,12 @@ from rich.console import Console
 from jaxevo import config as configs
 from jaxevo import genome as genomes
 from jaxevo import reproduction
-from jaxevo.config import MODELS
-from jaxevo.datasets import Images, load_train_data
+from jaxevo.config import MODELS, SearchConfig
+from jaxevo.datasets import load_train_data
 from jaxevo.errors import InputError
 from jaxevo.progress import RunReporter
-from jaxevo.reproduction import BUDGETS, LABELS, SEARCHED, TABLES, Task
-from jaxevo.workdir import Workdir, read_json, versions, write_json, write_text
+from jaxevo.reproduction import BUDGETS, LABELS, SEARCHED, TABLES, Table, Task
+from jaxevo.workdir import Workdir, versions, write_json, write_text
 
 if TYPE_CHECKING:  # imported late, as they bring jax
     from jaxevo.baselines import Architecture
@@ -47,23 +48,41 @@ common.define_machine_flags()
 class Reproduction:
     """Parts of a table, each kept in the workdir as soon as it is there."""
 
-    def __init__(self, path: pathlib.Path, console: Console):
-        self.path, self.console = path, console
+    def __init__(self, table: Table, path: pathlib.Path, console: Console):
+        self.table, self.path, self.console = table, path, console
         self.budget = BUDGETS[FLAGS.budget]
         self.training = dataclasses.replace(self.budget.training, **common.recipe())
         self.seeds = range(FLAGS.seeds or self.budget.seeds)
+        # All images at once: what is missing is missing before the first training.
+        names = {name for task in table.tasks for name in task}
+        self.train = {name: load_train_data(name, FLAGS.data_dir) for name in names}
+        self.tests = {
+            task: common.load_tests(self.source(task), task.tested_on, self.shape(task)) for task in table.tasks
+        }
 
     def say(self, text: str) -> None:
         """A line."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    @functools.cached_property
-    def train(self) -> dict[str, tuple[Images, tuple[str, ...]]]:
-        """Training images and class names by data set, once they are asked for."""
-        tasks = TABLES[FLAGS.table].tasks
-        return {name: load_train_data(name, FLAGS.data_dir) for name in {task.trained_on for task in tasks}}
+    def shape(self, task: Task) -> tuple[int, int, int]:
+        """Height, width and channels of the images trained on."""
+        height, width, channels = self.train[task.trained_on][0].images.shape[1:]
+        return height, width, channels
 
-    def row(self, model: str, task: Task) -> list[dict[str, Any]]:
+    def source(self, task: Task) -> Source:
+        """What is trained on, as saved weights name it."""
+        from jaxevo.classifier import Source
+
+        return Source(task.trained_on, self.train[task.trained_on][1], "stretch")
+
+    def problem(self, task: Task) -> Problem:
+        """What networks are built for."""
+        from jaxevo.evaluation import Problem
+
+        network = self.budget.networks[task.trained_on]
+        return Problem(network, self.shape(task), len(self.train[task.trained_on][1]))
+
+    def rows(self, model: str, task: Task) -> list[dict[str, Any]]:
         """The rows of a model, one for each way of resizing the test images."""
         from jaxevo.classifier import summarize
 
@@ -71,133 +90,136 @@ class Reproduction:
         if model == "deepswarm":
             return [row]
         images, _ = self.train[task.trained_on]
-        architecture, problem = self.architecture(model), self.problem(task.trained_on)
-        folder = self.path / f"{model}-{task.trained_on}"
-        seconds = self.fit(folder, architecture, task.trained_on)
-        size, number = problem.complexity(architecture), self.budget.train_examples or len(images)
+        architecture, folder = self.architecture(model), self.path / f"{model}-{task.trained_on}"
+        trained = self.fit(folder, architecture, task)
+        size, number = self.problem(task).complexity(architecture), self.budget.train_examples or len(images)
         epochs = self.training.epochs
         row |= {"parameters": size.parameters, "multiply_adds": size.multiply_adds, "seeds": len(self.seeds)}
         row["training"] = f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {len(images):,} images"
-        row["seconds"] = statistics.fmean(seconds)
-        scores = [self.score(folder, seed, task.tested_on) for seed in self.seeds]
+        if model in SEARCHED:
+            found = f"genome: the best of {self.search_config(model).num_candidates} candidates on mnist"
+            row["note"] = "; ".join(filter(None, (f"{found}, preset {self.budget.preset}", row["note"])))
+        row["seconds"] = statistics.fmean(each["seconds"] for each in trained)
+        row["device"] = ", ".join(sorted({each["device"] for each in trained}))
+        if failures := [each["failure"] for each in trained if each["failure"]]:
+            return [row | {"note": f"failed: {failures[0]}"}]
+        scores = [self.score(folder, seed, task) for seed in self.seeds]
         rows = []
-        for method, (_, tested) in scores[0].items():
-            found = summarize([score[method][0] for score in scores], tested)
+        for method, test in self.tests[task].items():
+            found = summarize([score[method] for score in scores], len(test))
             low, high = found["interval"]
-            resize = method if len(scores[0]) > 1 else None
+            resize = method if len(self.tests[task]) > 1 else None
             rows.append(row | {"resize": resize, "mean": found["mean"], "std": found["std"], "low": low, "high": high})
         return rows
 
-    def problem(self, dataset: str) -> Problem:
-        """What networks are built for."""
-        from jaxevo.evaluation import Problem
-
-        images, names = self.train[dataset]
-        height, width, channels = images.images.shape[1:]
-        return Problem(self.budget.networks[dataset], (height, width, channels), len(names))
-
+    @functools.cache  # noqa: B019  the object lives as long as the process
     def architecture(self, model: str) -> Architecture:
-        """By hand, shipped, or what a search on MNIST finds."""
+        """Hand-designed, shipped, or what a search on MNIST finds."""
         from jaxevo.baselines import Baseline
 
         if model in MODELS:
             return Baseline(model)
         return self.search(model) if model in SEARCHED else genomes.find(f"{model}.json")[0]
 
+    def search_config(self, model: str) -> SearchConfig:
+        """The configuration of a model's search."""
+        from jaxevo.evaluation import choose_engine
+
+        config = self.budget.search_config(model, len(self.train["mnist"][0]))
+        return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)})
+
     def search(self, model: str) -> genomes.Genome:
-        """The winner of the model's search, which is carried to its end unless it is there."""
-        workdir = Workdir(self.path / f"search-{model}")
-        if not workdir.best_genome.exists():
-            from jaxevo.evaluation import choose_engine
-            from jaxevo.search import Search, SearchFailedError, Task
+        """The winner of a search, which is carried to that choice, or read back."""
+        from jaxevo import search
 
-            images, _ = load_train_data("mnist", FLAGS.data_dir)
-            config = self.budget.search_config(model, len(images))
-            config = configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)})
-            data, load_test, seconds = common.load_images(config)
-            common.enter(workdir, config, self.budget.preset, data)
-            reporter = RunReporter(config, self.console)
-            self.say(f"search {workdir.path}")
-            try:
-                with reporter.live():
-                    Search(Task(config, workdir, data, load_test, seconds), reporter).find()
-            except SearchFailedError as error:
-                raise InputError(f"{workdir.path}: {error}") from error
-        return genomes.load(workdir.best_genome)[0]
+        workdir, config = Workdir(self.path / f"search-{model}"), self.search_config(model)
+        data, load_test, seconds = common.load_images(config)
+        common.enter(workdir, config, self.budget.preset, data)
+        reporter = RunReporter(config, self.console)
+        self.say(f"search {workdir.path}")
+        try:
+            with reporter.live():
+                return search.Search(search.Task(config, workdir, data, load_test, seconds), reporter).find().genome
+        except search.SearchFailedError as error:
+            raise InputError(f"{workdir.path}: {error}") from error
 
-    def fit(self, folder: pathlib.Path, model: Architecture, dataset: str) -> list[float]:
-        """Trains those seeds that are not there; seconds of each seed's training."""
+    def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
+        """Trains those seeds that are not there; of each seed seconds, device, versions, and why it failed if so."""
         from jaxevo.baselines import describe
-        from jaxevo.classifier import Source, train_classifiers
-        from jaxevo.evaluation import DivergedError
 
-        (images, names), problem = self.train[dataset], self.problem(dataset)
+        (images, _), problem = self.train[task.trained_on], self.problem(task)
         network, training = dataclasses.asdict(problem.network), dataclasses.asdict(self.training)
-        subset = self.budget.train_examples
-        settings = {"network": network, "training": training, "train_examples": subset, "images": images.digest()}
-        common.claim(folder, describe(model) | settings)
-        missing = [seed for seed in self.seeds if not (folder / f"seed{seed}.json").exists()]
+        settings = {"network": network, "training": training, "train_examples": self.budget.train_examples}
+        common.claim(folder, describe(model) | settings | {"images": images.digest()})
+        for seed in self.seeds:
+            if not (folder / f"seed{seed}.json").exists():
+                self.fit_seed(folder, model, task, seed)
+        kinds = {"seconds": float, "device": str}
+        return [reproduction.read_part(folder / f"seed{seed}.json", kinds) for seed in self.seeds]
+
+    def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
+        """Trains with one seed, scores, and keeps the weights."""
+        from jaxevo.classifier import train_classifiers
+        from jaxevo.evaluation import DivergedError, device_name
 
         def on_epoch(seed: int, epoch: int, loss: float) -> None:
             self.say(f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}")
 
-        source, checkpoints = Source(dataset, names, "stretch"), folder / "checkpoints"
-        arguments = model, problem, images, source, self.training, missing, subset, checkpoints, on_epoch, self.say
+        images, checkpoints = self.train[task.trained_on][0], folder / "checkpoints"
+        data = self.problem(task), images, self.source(task), self.training
+        begin, failure = time.perf_counter(), None
         try:
-            for seed, (classifier, seconds) in zip(missing, train_classifiers(*arguments), strict=True):
-                classifier.save(folder / f"seed{seed}")
-                write_json(folder / f"seed{seed}.json", {"seconds": seconds})
-                self.score(folder, seed, dataset, classifier)
-                shutil.rmtree(checkpoints)
+            subset = self.budget.train_examples
+            trained = train_classifiers(model, *data, (seed,), subset, checkpoints, on_epoch, self.say)
+            ((classifier, seconds),) = trained
+            classifier.save(folder / f"seed{seed}")
+            if task.tested_on == task.trained_on:  # else the program for it would be compiled again
+                self.score(folder, seed, task, classifier)
         except DivergedError as error:
-            raise InputError(f"{folder}: {error}") from error
-        return [float(read_json(folder / f"seed{seed}.json")["seconds"]) for seed in self.seeds]
+            failure, seconds = str(error), time.perf_counter() - begin
+        about = {"seconds": seconds, "device": device_name(), "versions": versions(), "failure": failure}
+        write_json(folder / f"seed{seed}.json", about)
+        shutil.rmtree(checkpoints, ignore_errors=True)
 
     def score(
-        self, folder: pathlib.Path, seed: int, dataset: str, classifier: Classifier | None = None
-    ) -> dict[str, tuple[float, int]]:
-        """Accuracy and number of test images by the way they were resized; measured once for each training."""
+        self, folder: pathlib.Path, seed: int, task: Task, classifier: Classifier | None = None
+    ) -> dict[str, float]:
+        """Accuracy by the way the test images were resized; measured once for each training and test images."""
         from jaxevo.classifier import Classifier
 
-        document = folder / f"seed{seed}-{dataset}.json"
-        if not document.exists():
+        tests, document = self.tests[task], folder / f"seed{seed}-{task.tested_on}.json"
+        digests = {f"{method} images": test.digest() for method, test in tests.items()}
+        kinds = dict.fromkeys(digests, str) | dict.fromkeys(tests, float)
+        known = reproduction.read_part(document, kinds) if document.exists() else {}
+        if any(known.get(name) != digest for name, digest in digests.items()):
             classifier = classifier or Classifier.load(folder / f"seed{seed}")
-            tests = self.tests(classifier.source, dataset, classifier.problem.image_shape)
-            write_json(document, {method: [classifier.accuracy(test), len(test)] for method, test in tests.items()})
-        return {method: (float(accuracy), int(number)) for method, (accuracy, number) in read_json(document).items()}
+            known = {method: classifier.accuracy(test) for method, test in tests.items()}
+            write_json(document, known | digests)
+        return {method: known[method] for method in tests}
 
-    @functools.cache  # noqa: B019  the object lives as long as the process
-    def tests(self, source: Source, dataset: str, image_shape: tuple[int, int, int]) -> dict[str, Images]:
-        """Test images by the way they were resized."""
-        return common.load_tests(source, dataset, image_shape)
-
-    def caption(self) -> str:
+    def caption(self, rows: list[dict[str, Any]]) -> str:
         """Budget, split and protocol."""
-        from jaxevo.evaluation import device_name
-
-        table, training, number = TABLES[FLAGS.table], self.training, len(self.seeds)
+        training, number = self.training, len(self.seeds)
+        devices = "; ".join(sorted({row["device"] for row in rows if row["device"]}))
         lines = [
-            f"Table {FLAGS.table} of the paper, budget {FLAGS.budget}, recipe {FLAGS.recipe}, on {device_name()}:",
+            f"Table {FLAGS.table} of the paper, budget {FLAGS.budget}, recipe {FLAGS.recipe}, on {devices}:",
             f"{number} training{'s' * (number > 1)} of each model, batch {training.batch_size}, Adam at",
             f"{training.learning_rate:g}. All models are trained alike, on the training split (a stratified part of it",
             "where the remark says so) for a number of epochs that was fixed before; then the test split is read once.",
             "Intervals: Wilson's over the test images for one training, Student's over several.",
         ]
-        for name in {task.trained_on: None for task in table.tasks}:
+        tasks = {task.trained_on: task for task in self.table.tasks}
+        for name, task in tasks.items():
             network = self.budget.networks[name]
             lines.append(f"Genomes' networks on {name}: D={network.channels}, N={network.num_normal_cells}.")
             if name == "svhn_cropped":
-                literal = dataclasses.replace(network, num_normal_cells=4, normal_repeats=3)
-                size = dataclasses.replace(self.problem(name), network=literal).complexity(self.architecture("evoA"))
-                lines.append(f"With N=4 and each normal cell thrice, as the paper says, EvoA has {size.parameters:,}")
-                lines.append("parameters there; only N=3 fits the paper's sizes.")
-        for task in table.tasks:
-            classes = self.train[task.trained_on][1]
-            from jaxevo.datasets import load_test_data
-
-            test = load_test_data(task.tested_on, FLAGS.data_dir, class_names=classes)
-            train, _ = load_train_data(task.tested_on, FLAGS.data_dir)
-            lines.append(reproduction.unofficial(task.tested_on, len(train), len(test)))
+                problem = dataclasses.replace(self.problem(task), network=reproduction.SVHN_AS_WRITTEN)
+                size = problem.complexity(self.architecture("evoA")).parameters
+                lines.append(f"As the paper writes it (D=32, N=4, each normal cell thrice) EvoA would have {size:,}")
+                lines.append("parameters there; of its sizes only those of D=32 and N=3 come near.")
+        tested = {task.tested_on: len(next(iter(tests.values()))) for task, tests in self.tests.items()}
+        for name, (images, _) in sorted(self.train.items()):
+            lines.append(reproduction.unofficial(name, len(images), tested.get(name)))
         return " ".join(filter(None, lines))
 
 
@@ -208,23 +230,22 @@ def main() -> None:
     common.use_compilation_cache()
     console = Console()
     path = pathlib.Path(FLAGS.workdir or f"runs/reproduce-{FLAGS.budget}-{FLAGS.recipe}")
-    path.mkdir(parents=True, exist_ok=True)
-    Workdir(path).lock()  # until the process ends
-    made = Reproduction(path, console)
-    table, rows = TABLES[FLAGS.table], []
-    for task in table.tasks:
-        for model in table.models:
+    made = Reproduction(TABLES[FLAGS.table], path, console)
+    common.lock(path)
+    rows = []
+    for task in made.table.tasks:
+        for model in made.table.models:
             made.say(f"{LABELS[model]}, trained on {task.trained_on}, tested on {task.tested_on}")
-            for row in made.row(model, task):
+            for row in made.rows(model, task):
                 made.say(f"  {reproduction.sentence(row)}")
                 rows.append(row)
-    caption = made.caption()
+    caption = made.caption(rows)
     write_text(path / f"{FLAGS.table}.md", reproduction.markdown(rows, caption))
     write_text(path / f"{FLAGS.table}.csv", reproduction.table_csv(rows))
-    write_json(path / f"{FLAGS.table}.json", {"caption": caption, "rows": rows, "versions": versions()})
+    write_json(path / f"{FLAGS.table}.json", {"caption": caption, "rows": rows})
     made.say(f"written: {path}/{FLAGS.table}.md, .csv and .json")
 
 
 if __name__ == "__main__":
-    common.run(main, __doc__ or "", "nothing is lost: give the same command to go on")
+    common.run(main, __doc__ or "", "what is finished is kept: the same command goes on")
     sys.exit(0)

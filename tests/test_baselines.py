@@ -1,4 +1,4 @@
-"""Models by hand: their published sizes, what they compute, and that they are saved and loaded like genomes."""
+"""Hand-designed networks: their published sizes, what they compute, and that they are saved and loaded like genomes."""
 
 from __future__ import annotations
 

@@ -240,8 +240,8 @@ def test_the_newest_three_are_kept(checkpoints: Checkpoints):
         checkpoints.save(step, {"step": step}, {"x": np.full(2, step)} if step else None)
         assert checkpoints.steps() == [step, step - 1, step - 2][: step + 1]
     assert names(checkpoints.folder) == {"2", "3", "4"}
-    step, data, arrays, problems = checkpoints.load_newest()
-    assert (step, data, problems) == (4, {"step": 4}, [])
+    step, data, arrays = checkpoints.load_newest(pytest.fail)
+    assert (step, data) == (4, {"step": 4})
     assert_same(arrays, {"x": np.full(2, 4)})
     assert checkpoints.load(3)[0] == {"step": 3}
     with pytest.raises(CheckpointError, match="search/1 does not exist"):
@@ -265,7 +265,8 @@ def test_an_older_one_is_used_if_the_newest_is_damaged(checkpoints: Checkpoints)
         checkpoints.save(step, {"step": step}, {"x": np.full(2, step)})
     damage(checkpoints.folder / "3")
     shutil.rmtree(checkpoints.folder / "2" / "data")
-    step, data, arrays, problems = checkpoints.load_newest()
+    problems: list[str] = []
+    step, data, arrays = checkpoints.load_newest(problems.append)
     assert (step, data, arrays["x"].tolist()) == (1, {"step": 1}, [1, 1])
     assert len(problems) == 2
     assert problems[0].startswith(f"{checkpoints.folder / '3'} is damaged and cannot be read (")
@@ -276,7 +277,15 @@ def test_an_older_one_is_used_if_the_newest_is_damaged(checkpoints: Checkpoints)
     assert checkpoints.load_newest()[:2] == (2, {"step": "2 again"})
     damage(checkpoints.folder / "2")
     damage(checkpoints.folder / "1")
-    assert checkpoints.load_newest() is None
+    problems.clear()
+    assert checkpoints.load_newest(problems.append) is None and len(problems) == 2
+
+
+def test_a_link_is_no_folder_of_checkpoints(tmp_path: pathlib.Path):
+    (tmp_path / "elsewhere" / "2024").mkdir(parents=True)
+    (tmp_path / "seed0").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match="seed0 is a link"):
+        Checkpoints(tmp_path / "seed0")
 
 
 def test_what_is_no_checkpoint_is_ignored(checkpoints: Checkpoints):
@@ -286,11 +295,11 @@ def test_what_is_no_checkpoint_is_ignored(checkpoints: Checkpoints):
         shutil.copytree(checkpoints.folder / "1", checkpoints.folder / name)
     (checkpoints.folder / "4").write_text("a file")
     assert checkpoints.steps() == [1]
-    assert checkpoints.load_newest() == (1, {"step": 1}, {}, [])
+    assert checkpoints.load_newest() == (1, {"step": 1}, {})
     # The empty folder must not pass for a newer checkpoint either, beside which nothing is saved.
     checkpoints.save(2, {"step": 2})
     assert checkpoints.steps() == [2, 1]
-    assert checkpoints.load_newest() == (2, {"step": 2}, {}, [])
+    assert checkpoints.load_newest() == (2, {"step": 2}, {})
     assert "notes" in names(checkpoints.folder)
 
 

@@ -81,8 +81,8 @@ def trained(folder: pathlib.Path, launch_environment: dict[str, str]) -> tuple[d
 def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
     document, out = trained
     (score,) = document["scores"]
-    varying = {name: document[name] for name in ("seconds", "device", "scores")}
-    assert varying["seconds"] > 0 and varying["device"]
+    varying = {name: document[name] for name in ("seconds", "training_seconds", "device", "scores")}
+    assert varying["seconds"] > 0 and varying["device"] and len(varying["training_seconds"]) == 2
     assert document == varying | {
         "trained_on": "digits",
         "tested_on": "digits",
@@ -145,14 +145,21 @@ def test_other_data_is_scored_resized_in_both_ways(
 
 def test_a_workdir_resumes_and_is_one_trainings_own(folder: pathlib.Path, launch_environment: dict[str, str]):
     args = ("--model=small_cnn", "--epochs=2", "--train_examples=64", "--workdir=long")
-    code, out, error = run_eval(folder, launch_environment, *args, "--save=cnn")
+    outcome = run_eval(folder, launch_environment, *args, "--train_examples=9999")
+    assert_refused(outcome, "train_examples=9999 is not possible")
+    assert not (folder / "long").exists()
+    code, out, error = run_eval(folder, launch_environment, *args)
     assert (code, error) == (0, "") and "epoch 2/2" in out and "19,258 parameters, 138,720 multiply-adds" in out
     code, again, error = run_eval(folder, launch_environment, *args)
     assert (code, error) == (0, "") and "epoch" not in again and again.splitlines()[-2:] == out.splitlines()[-2:]
-    code, scored, error = run_eval(folder, launch_environment, "--weights=cnn")
+    code, scored, error = run_eval(folder, launch_environment, "--weights=long/weights")
     assert (code, error, scored.splitlines()) == (0, "", out.splitlines()[-2:])
     outcome = run_eval(folder, launch_environment, *args, "--learning_rate=0.1")
     assert_refused(outcome, "long holds another training (see long/training.json); give another --workdir")
+    (folder / "search").mkdir()
+    (folder / "search" / "config.json").write_text("{}")
+    outcome = run_eval(folder, launch_environment, *args, "--workdir=search")
+    assert_refused(outcome, "search is a link or the folder of a search; give another --workdir")
 
 
 def test_diverged_training_is_told_in_one_line(folder: pathlib.Path, launch_environment: dict[str, str]):
@@ -183,6 +190,11 @@ WRONG_USES: dict[tuple[str, ...], str] = {
     (GENOME_FLAG, "--model=resnet18"): ONE_OF,
     ("--model=vgg",): "flag --model=vgg: value should be one of <resnet18|small_cnn>",
     ("--model=small_cnn", "--channels=8"): "--channels is for genomes; small_cnn is as it is",
+    (
+        GENOME_FLAG,
+        "--save=new",
+        "--workdir=new",
+    ): "--save is not needed: the first seed's weights will be in new/weights",
     ("--weights=best", "--workdir=new"): "--workdir is for training; with --weights nothing is trained",
     ("--weights=best", "--save=new"): "--save is for training; with --weights nothing is trained",
     ("--weights=best", "--recipe=modern"): "--recipe is for training; with --weights nothing is trained",

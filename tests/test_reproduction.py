@@ -15,6 +15,7 @@ from conftest import REPOSITORY
 from jaxevo import complexity, reproduction
 from jaxevo import genome as genomes
 from jaxevo.config import MODELS, NetworkConfig
+from jaxevo.errors import InputError
 from jaxevo.reproduction import BUDGETS, LABELS, PUBLISHED, SEARCHED, TABLES, Published, Task
 
 SHARED = REPOSITORY.parent / "shared"
@@ -112,7 +113,9 @@ def test_markdown_by_hand():
         "| 3 epochs of 60,000 of 60,000 images |"
     )
     assert third.startswith("| small CNN | mnist | 52,858 | 9,042,112 | 98.76% | 98.52% to 98.96% | 1,234 |  |  |")
-    assert reproduction.sentence(rows[0]) == "not run; the paper: 61.56%"
+    assert reproduction.sentence(rows[0]) == f"not run; the paper: 61.56%; {note}"
+    failed = rows[2] | {"mean": None, "note": "failed: the loss was nan in epoch 2"}
+    assert "| failed |" in reproduction.markdown([failed], "") and "loss was nan" in reproduction.markdown([failed], "")
     assert reproduction.sentence(rows[1]) == (
         "mnist_box: 98.76% (95 % interval 98.52% to 98.96%), 52,858 parameters, 3 epochs of 60,000 of 60,000 images; "
         "the paper: 96.40%"
@@ -124,7 +127,19 @@ def test_markdown_by_hand():
 
 def test_samples_of_a_data_set_are_told_from_its_official_split():
     assert reproduction.unofficial("mnist", 60_000, 10_000) == ""
+    assert reproduction.unofficial("mnist", 60_000, None) == ""
     assert "sample of 20,000 training and 6,000 test images" in reproduction.unofficial("svhn_cropped", 20_000, 6_000)
+    assert "sample of 100 training images" in reproduction.unofficial("mnist", 100, None)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"a": 1}', '{"a": NaN}', '{"a": -0.5}', '{"a": "x"}', "[" * 9999])
+def test_damaged_parts_are_named(content, tmp_path):
+    path = tmp_path / "seed0.json"
+    path.write_text('{"a": 0.5}')
+    assert reproduction.read_part(path, {"a": float}) == {"a": 0.5}
+    path.write_text(content)
+    with pytest.raises(InputError, match=f"{path} is damaged"):
+        reproduction.read_part(path, {"a": float})
 
 
 def reproduce(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:

@@ -246,7 +246,7 @@ def test_lock_keeps_others_out_until_it_is_gone(workdir: Workdir):
     handle = workdir.lock()  # flock is of the open file: a second one conflicts, be it in this process or another
     with pytest.raises(WorkdirError) as caught:
         workdir.lock()
-    assert str(caught.value) == (f"another process is running the search in {workdir.path}; wait for it or stop it")
+    assert str(caught.value) == (f"another process is using {workdir.path}; wait for it or stop it")
     os.close(handle)  # as the end of a process does, however it ends
     os.close(workdir.lock())
 
