@@ -202,7 +202,7 @@ def read_part(path: pathlib.Path, kinds: Mapping[str, type]) -> dict[str, Any]:
     """What a finished part of a table left, with values of these types. Raises `InputError` naming the file."""
     found = read_json(path)
     for name, kind in kinds.items():
-        value = found.get(name) if isinstance(found, dict) else None
+        value: Any = found.get(name) if isinstance(found, dict) else None
         if type(value) is not kind or (kind is float and not 0 <= value < math.inf):
             raise InputError(f"{path} is damaged ({name}); delete it, and the same command makes it again")
     return found

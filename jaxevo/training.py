@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ BATCH_NORM_MOMENTUM = 0.9
 _CHUNK_BATCHES = 8  # batches that one evaluation call takes
 _AUGMENT = 1000  # what augmentation's key derives from the step's; dropout's derive from the numbers of nodes
 
+Tree = TypeVar("Tree")
 Weights = tuple[nnx.State, nnx.State]  # parameters, and batch norm's running averages
 
 
@@ -288,10 +289,10 @@ def cross_entropy(logits: jax.Array, labels: jax.Array, smoothing: jax.Array | f
     return jax.nn.logsumexp(logits, -1) - (1 - smoothing) * own - smoothing * logits.mean(-1)
 
 
-def moving_average(average: Weights, weights: Weights, step: jax.Array, decay: jax.Array | float) -> Weights:
-    """Weights averaged with a decay that is smaller in the first steps, so that the start is forgotten; 0: the last."""
+def moving_average(average: Tree, values: Tree, step: jax.Array, decay: jax.Array | float) -> Tree:
+    """Averaged with a decay that is smaller in the first steps, so that the start is forgotten; 0: the last values."""
     decay = jnp.minimum(decay, (1 + step) / (10 + step))
-    return jax.tree.map(lambda a, w: jnp.where(decay > 0, decay * a + (1 - decay) * w, w), average, weights)
+    return jax.tree.map(lambda a, w: jnp.where(decay > 0, decay * a + (1 - decay) * w, w), average, values)
 
 
 def predict_chunk(
