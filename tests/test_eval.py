@@ -14,6 +14,7 @@ import pytest
 from conftest import REPOSITORY
 
 from jaxevo import genome as genomes
+from jaxevo.checkpoint import load_weights
 from jaxevo.classifier import wilson_interval
 from jaxevo.config import RECIPES
 from jaxevo.genome import Cell, Genome, Node, Op
@@ -152,8 +153,7 @@ def test_a_workdir_resumes_and_is_one_trainings_own(folder: pathlib.Path, launch
     assert (code, error) == (0, "") and "epoch 2/2" in out and "19,258 parameters, 138,720 multiply-adds" in out
     code, again, error = run_eval(folder, launch_environment, *args)
     assert (code, error) == (0, "") and "epoch" not in again and again.splitlines()[-2:] == out.splitlines()[-2:]
-    code, scored, error = run_eval(folder, launch_environment, "--weights=long/weights")
-    assert (code, error, scored.splitlines()) == (0, "", out.splitlines()[-2:])
+    assert load_weights(folder / "long" / "weights")[0]["model"] == "small_cnn"
     outcome = run_eval(folder, launch_environment, *args, "--learning_rate=0.1")
     assert_refused(outcome, "long holds another training (see long/training.json); give another --workdir")
     (folder / "search").mkdir()

@@ -14,7 +14,7 @@ from conftest import REPOSITORY, random_genomes
 from jaxevo import config as configs
 from jaxevo.config import RECIPES, SearchConfig, TrainingConfig
 from jaxevo.errors import InputError
-from jaxevo.evaluation import Evaluation, Evaluator, Problem
+from jaxevo.evaluation import Evaluation, Evaluator, Problem, fit
 
 SETTINGS = {
     "channels": 2,
@@ -67,7 +67,8 @@ def test_each_is_trained_by_a_recipe_as_alone(evaluator):
         def on_epoch(epoch, state, loss, seed=seed):
             last[seed] = loss
 
-        evaluator.train(evaluator.engine.prepare(genome, seed), modern, seed, SUBSET, on_epoch=on_epoch)
+        data = evaluator.images, evaluator.labels
+        fit(evaluator.engine.prepare(genome, seed), *data, modern, seed, SUBSET, on_epoch=on_epoch)
     np.testing.assert_allclose(losses[modern], list(last.values()), rtol=1e-3)
     assert np.abs(np.subtract(losses[modern], losses[CONFIG.training])).min() > 1e-2
 
