@@ -122,8 +122,8 @@ def test_killed_at_several_moments_it_ends_as_if_it_had_not_been(whole, tmp_path
     def has(kind: str, number: int) -> bool:
         return sum(record["kind"] == kind for record in lines(workdir)) >= number
 
-    # The next candidate trains as soon as a line is written, so these kills are amid trainings; the second is about when
-    # the first generation's checkpoint is written.
+    # The next candidate trains as soon as a line is written, so these kills are amid trainings; the second is about
+    # when the first generation's checkpoint is written.
     moments = [
         lambda: has("individual", 1),
         lambda: has("individual", 3),
