@@ -17,7 +17,7 @@ import statistics
 from jaxevo import complexity, records
 from jaxevo.config import NetworkConfig, SearchConfig
 from jaxevo.datasets import load_search_data
-from jaxevo.datasets.splits import stratified_subset
+from jaxevo.datasets.splits import training_subset
 from jaxevo.evaluation import Evaluator, Problem, device_name
 from jaxevo.genome import dumps
 from jaxevo.records import Candidate, Run
@@ -53,7 +53,7 @@ def train_again(
     )
     problem = Problem(config.network, data.image_shape, data.num_classes)
     evaluator = Evaluator(config, problem, data.train, data.validation)
-    subset = stratified_subset(data.train.labels, config.data.train_examples or len(data.train), config.seed)
+    subset = training_subset(data.train.labels, config.data.train_examples, config.seed)
     done = {int(key): list(values) for key, values in (read_json(known) if known.exists() else {}).items()}
     for seed in range(seeds):
         for candidate in candidates:

@@ -16,7 +16,7 @@ from jaxevo import checkpoint
 from jaxevo.baselines import Architecture, describe, from_description
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
-from jaxevo.datasets.splits import stratified_subset
+from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import printable
 from jaxevo.evaluation import CompiledEngine, Problem, fit, on_device
 from jaxevo.genome import Genome
@@ -68,9 +68,8 @@ class Classifier:
             parameters = problem.complexity(model).parameters
             if parameters > sum(array.size for array in weights.values()):
                 raise ValueError(f"it needs {parameters} parameters, more than were saved")
-            if isinstance(model, Genome) and len(problem.network.stack()) > len(
-                weights
-            ):  # building takes time for every cell
+            # Building takes time for every cell.
+            if isinstance(model, Genome) and len(problem.network.stack()) > len(weights):
                 raise ValueError("it needs more cells than were saved")
             source = Source(printable(str(document["dataset"])), names, printable(str(document["resize"])))
             network = problem.load(model, weights)
@@ -128,7 +127,7 @@ def train_classifiers(
     engine = CompiledEngine(problem, config.batch_size)
     images, labels = on_device(train)
     for seed in seeds:
-        subset = stratified_subset(train.labels, train_examples, seed) if train_examples else np.arange(len(train))
+        subset = training_subset(train.labels, train_examples, seed)
         prepared = engine.prepare(model, (seed,))
         begin = time.perf_counter()
 

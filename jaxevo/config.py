@@ -59,6 +59,11 @@ def _check_probabilities(config: Any, *names: str) -> None:
         _check(0 <= getattr(config, name) <= 1, name, getattr(config, name), "a probability lies between 0 and 1")
 
 
+def _check_below_one(config: Any, *names: str) -> None:
+    for name in names:
+        _check(0 <= getattr(config, name) < 1, name, getattr(config, name), "it lies in [0, 1)")
+
+
 def _check_at_least(config: Any, bound: float, *names: str) -> None:
     for name in names:
         _check(getattr(config, name) >= bound, name, getattr(config, name), f"the smallest value is {bound}")
@@ -127,8 +132,7 @@ class ColonyConfig:
         _check_at_least(self, 1, "num_ants")
         _check_probabilities(self, "greediness", "pheromone_decay")
         _check(self.pheromone_start > 0, "pheromone_start", self.pheromone_start, "it is positive")
-        value = self.pheromone_evaporation
-        _check(0 <= value < 1, "pheromone_evaporation", value, "it lies in [0, 1)")
+        _check_below_one(self, "pheromone_evaporation")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +155,7 @@ class NetworkConfig:
         _check_at_least(self, 1, "channels", "channel_multiplier", "num_normal_cells", "normal_repeats")
         for name in ("num_normal_cells", "normal_repeats"):  # what saved weights claim to be is counted cell by cell
             _check(getattr(self, name) <= 100, name, getattr(self, name), "the largest value is 100")
-        _check(0 <= self.dropout_rate < 1, "dropout_rate", self.dropout_rate, "it lies in [0, 1)")
+        _check_below_one(self, "dropout_rate")
         _check_choice(self, "conv_kind")
         _check_choice(self, "precision")
 
@@ -204,8 +208,7 @@ class TrainingConfig:
         _check(self.learning_rate > 0, "learning_rate", self.learning_rate, "it is positive")
         _check(0 < self.rate_decay <= 1, "rate_decay", self.rate_decay, "it lies in (0, 1]")
         _check_choice(self, "schedule")
-        for name in ("warmup", "label_smoothing", "max_scale", "weight_average"):
-            _check(0 <= getattr(self, name) < 1, name, getattr(self, name), "it lies in [0, 1)")
+        _check_below_one(self, "warmup", "label_smoothing", "max_scale", "weight_average")
         _check(0 <= self.max_shift <= 1, "max_shift", self.max_shift, "a fraction lies between 0 and 1")
         _check(0 <= self.max_rotation <= 180, "max_rotation", self.max_rotation, "degrees lie between 0 and 180")
 

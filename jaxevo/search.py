@@ -21,7 +21,7 @@ from jaxevo.asktell import Individual, Strategy
 from jaxevo.classifier import Classifier, Source, wilson_interval
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
-from jaxevo.datasets.splits import stratified_subset
+from jaxevo.datasets.splits import training_subset
 from jaxevo.evaluation import Engine, Evaluation, Evaluator, Problem, Seed, make_engine
 from jaxevo.genome import Genome, dumps
 from jaxevo.resumable import fit_resumably
@@ -75,7 +75,7 @@ class Search:
         self.evaluator = Evaluator(task.config, self.problem, task.data.train, task.data.validation)
         labels, wanted = task.data.train.labels, task.config.data.train_examples
         self.all_images = np.arange(len(labels))
-        self.subset = stratified_subset(labels, wanted, task.config.seed) if wanted else self.all_images
+        self.subset = training_subset(labels, wanted, task.config.seed)
         if task.workdir.history.exists():
             records.load(task.workdir)  # refuses a history that is not this configuration's
         self.history = History(task.workdir)

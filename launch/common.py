@@ -75,7 +75,6 @@ def resolve_config(settings: Iterable[str], console: Console) -> tuple[SearchCon
     import jax
 
     from jaxevo.datasets import load_train_data
-    from jaxevo.evaluation import choose_engine
 
     flagged = given(settings)
     backend = jax.default_backend()
@@ -86,7 +85,14 @@ def resolve_config(settings: Iterable[str], console: Console) -> tuple[SearchCon
     default = SearchConfig()
     images, _ = load_train_data(flagged.get("dataset", default.data.dataset), FLAGS.data_dir)
     config = configs.replace(default, configs.preset(name, len(images)) | recipe("final_") | flagged)
-    return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)}), name
+    return with_engine(config), name
+
+
+def with_engine(config: SearchConfig) -> SearchConfig:
+    """With the engine that `auto` means here."""
+    from jaxevo.evaluation import choose_engine
+
+    return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)})
 
 
 def load_images(config: SearchConfig) -> tuple[SearchData, Callable[[], Images], float]:
@@ -114,10 +120,10 @@ def load_tests(source: Source, dataset: str, image_shape: tuple[int, int, int]) 
     return {method: load(image_shape=image_shape, resize=method) for method in methods}
 
 
-def lock(folder: pathlib.Path) -> None:
-    """Makes the folder, and keeps other processes out until this one ends."""
+def lock(folder: pathlib.Path) -> int:
+    """Makes the folder, and keeps other processes out until the descriptor returned is closed or this process ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    Workdir(folder).lock()
+    return Workdir(folder).lock()
 
 
 def claim(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
@@ -141,12 +147,11 @@ def enter(workdir: Workdir, config: SearchConfig, preset: str, images: SearchDat
     """Creates or opens a run's folder, and keeps other processes out until the descriptor returned is closed."""
     from jaxevo.evaluation import device_name
 
-    workdir.path.mkdir(parents=True, exist_ok=True)
-    lock = workdir.lock()
+    handle = lock(workdir.path)
     document = workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
     if changed := changed_versions(document):
         print(f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted run", file=sys.stderr)
-    return lock
+    return handle
 
 
 def define_machine_flags() -> None:

@@ -22,7 +22,7 @@ from rich.console import Console
 from jaxevo import genome as genomes
 from jaxevo.config import MODELS, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.datasets import METHODS, Images, load_train_data
-from jaxevo.datasets.splits import stratified_subset
+from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
 from jaxevo.workdir import versions, write_json
 
@@ -94,8 +94,7 @@ def train_and_score(console: Console) -> dict[str, Any]:
     settings = {"training": dataclasses.asdict(training), "train_images": FLAGS.train_examples or len(train)}
     dataset = FLAGS.test_dataset or trained_on
     tests = common.load_tests(source, dataset, problem.image_shape)
-    if FLAGS.train_examples:
-        stratified_subset(train.labels, FLAGS.train_examples, FLAGS.seed)  # can it be drawn?
+    training_subset(train.labels, FLAGS.train_examples, FLAGS.seed)  # refuses more than there are
     folder = pathlib.Path(FLAGS.workdir) if FLAGS.workdir else None
     if folder:
         what = describe(model) | {"network": dataclasses.asdict(network), "images": train.digest()}

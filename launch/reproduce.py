@@ -20,7 +20,6 @@ import common
 from absl import flags
 from rich.console import Console
 
-from jaxevo import config as configs
 from jaxevo import genome as genomes
 from jaxevo import reproduction
 from jaxevo.config import MODELS, SearchConfig
@@ -123,10 +122,7 @@ class Reproduction:
 
     def search_config(self, model: str) -> SearchConfig:
         """The configuration of a model's search."""
-        from jaxevo.evaluation import choose_engine
-
-        config = self.budget.search_config(model, len(self.train["mnist"][0]))
-        return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)})
+        return common.with_engine(self.budget.search_config(model, len(self.train["mnist"][0])))
 
     def search(self, model: str) -> genomes.Genome:
         """The winner of a search, which is carried to that choice, or read back."""

@@ -48,6 +48,11 @@ def fixed_test_part(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarr
     return split_off(labels, TEST_FRACTION, _TEST_SEED, f"the test part of {name}")
 
 
+def training_subset(labels: np.ndarray, train_examples: int, seed: int) -> np.ndarray:
+    """What is trained on: a stratified subset of `train_examples` images, all of them for 0."""
+    return stratified_subset(labels, train_examples, seed) if train_examples else np.arange(len(labels))
+
+
 def stratified_subset(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
     """A seeded, stratified subset of `size` images; a smaller one is part of a larger one of the same seed."""
     num_classes = len(np.unique(labels))
