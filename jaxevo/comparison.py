@@ -6,9 +6,7 @@ seed by seed. JAX is not imported.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -139,14 +137,9 @@ def _how_much_it_says(seeds: int) -> str:
     )
 
 
-def table_csv(outcomes: Sequence[Outcome]) -> str:
-    """A line a run."""
-    file = io.StringIO()
-    names = [field.name for field in dataclasses.fields(Outcome) if field.name != "curve"]
-    writer = csv.DictWriter(file, names, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(dataclasses.asdict(each) for each in outcomes)
-    return file.getvalue()
+def table_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """A row a run, without its curve."""
+    return [{k: v for k, v in dataclasses.asdict(each).items() if k != "curve"} for each in outcomes]
 
 
 def document(outcomes: Sequence[Outcome], settings: Mapping[str, Any]) -> dict[str, Any]:

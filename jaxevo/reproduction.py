@@ -1,13 +1,11 @@
 """The paper's three tables: which models are compared on what, the published figures, and at which budget.
 
-Rows are measured by `launch/reproduce.py`; here they become Markdown and CSV. JAX is not imported.
+Rows are measured by `launch/reproduce.py`; here they become Markdown. JAX is not imported.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -175,15 +173,6 @@ def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def table_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A line a row."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
 
 
 def unofficial(name: str, train: int, test: int | None) -> str:

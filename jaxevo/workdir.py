@@ -13,14 +13,17 @@ Lines are only appended, and each is on the disk before the search goes on; a la
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import fcntl
 import importlib.metadata
+import io
 import json
 import os
 import pathlib
 import platform
 import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxevo.config import SearchConfig, complete, flatten
@@ -40,6 +43,15 @@ class WorkdirError(InputError):
 def write_json(path: pathlib.Path, data: Any) -> None:
     """Writes a JSON file that is whole or not there at all."""
     write_text(path, json.dumps(data, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+
+def write_csv(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a table that is whole or not there at all; its columns are those of the first row."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, file.getvalue())
 
 
 def write_text(path: pathlib.Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -12,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from absl import flags, logging
@@ -21,11 +22,13 @@ from rich.console import Console
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError, printable
+from jaxevo.progress import RunReporter
 from jaxevo.workdir import Workdir, changed_versions, read_json, write_json
 
 if TYPE_CHECKING:  # imported late, as a launcher may need none of it
     from jaxevo.classifier import Source
     from jaxevo.datasets import Images, SearchData
+    from jaxevo.search import Search
 
 FLAGS = flags.FLAGS
 
@@ -152,6 +155,24 @@ def enter(workdir: Workdir, config: SearchConfig, preset: str, images: SearchDat
     if changed := changed_versions(document):
         print(f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted run", file=sys.stderr)
     return handle
+
+
+@contextlib.contextmanager
+def open_search(config: SearchConfig, preset: str, workdir: Workdir, console: Console) -> Iterator[Search]:
+    """A search in its folder, which is locked meanwhile; a failed one becomes an `InputError` that names the folder."""
+    from jaxevo.evaluation import DivergedError
+    from jaxevo.search import Search, SearchFailedError, Task
+
+    images, load_test, seconds = load_images(config)
+    handle = enter(workdir, config, preset, images)
+    reporter = RunReporter(config, console)
+    try:
+        with reporter.live():
+            yield Search(Task(config, workdir, images, load_test, seconds), reporter)
+    except (SearchFailedError, DivergedError) as error:
+        raise InputError(f"{workdir.path}: {error}") from error
+    finally:
+        os.close(handle)
 
 
 def define_machine_flags() -> None:

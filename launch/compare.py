@@ -6,7 +6,6 @@ python launch/compare.py --strategies=rea,rea_no_crossover,rea_b3 --dataset=mnis
 
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 
@@ -20,8 +19,7 @@ from jaxevo import config as configs
 from jaxevo.comparison import VARIANTS, Outcome
 from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError
-from jaxevo.progress import RunReporter
-from jaxevo.workdir import Workdir, write_json, write_text
+from jaxevo.workdir import Workdir, write_csv, write_json, write_text
 
 FLAGS = flags.FLAGS
 # What the comparison itself decides; generations go on until the trainings are spent.
@@ -57,24 +55,6 @@ def configurations(base: SearchConfig) -> list[tuple[str, SearchConfig]]:
     ]
 
 
-def search(config: SearchConfig, preset: str, workdir: Workdir, console: Console) -> None:
-    """Carries one search to its end, unless it is there."""
-    from jaxevo.evaluation import DivergedError
-    from jaxevo.search import Search, SearchFailedError, Task
-
-    images, load_test, seconds = common.load_images(config)
-    lock = common.enter(workdir, config, preset, images)
-    try:
-        if not workdir.result.exists():
-            reporter = RunReporter(config, console)
-            with reporter.live():
-                Search(Task(config, workdir, images, load_test, seconds), reporter).run()
-    except (SearchFailedError, DivergedError) as error:
-        raise InputError(f"{workdir.path}: {error}") from error
-    finally:
-        os.close(lock)
-
-
 def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, preset: str) -> str:
     """Tables and plots; returns the Markdown."""
     from jaxevo import charts, plots
@@ -86,7 +66,7 @@ def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, pre
     )
     text = comparison.markdown(outcomes, caption)
     write_text(path / "comparison.md", text)
-    write_text(path / "comparison.csv", comparison.table_csv(outcomes))
+    write_csv(path / "comparison.csv", comparison.table_rows(outcomes))
     write_json(path / "comparison.json", comparison.document(outcomes, configs.flatten(config)))
     title = f"{dataset}, mean of {seeds} seeds and from the worst to the best" if seeds > 1 else f"{dataset}, one seed"
     plots.save(charts.best_so_far(comparison.curves(outcomes), title), path / "best_so_far")
@@ -107,7 +87,9 @@ def main() -> None:
     for number, (name, config) in enumerate(searches, 1):
         workdir = Workdir(path / f"{name}-seed{config.seed}")
         console.print(f"search {number} of {len(searches)}: {workdir.path}", highlight=False, soft_wrap=True)
-        search(config, preset, workdir, console)
+        with common.open_search(config, preset, workdir, console) as search:
+            if not workdir.result.exists():
+                search.run()
         outcomes.append(comparison.outcome(name, records.load(workdir)))
     order = {name: k for k, name in enumerate(FLAGS.strategies)}
     outcomes.sort(key=lambda each: (order[each.strategy], each.seed))

@@ -25,9 +25,8 @@ from jaxevo import reproduction
 from jaxevo.config import MODELS, SearchConfig
 from jaxevo.datasets import load_train_data
 from jaxevo.errors import InputError
-from jaxevo.progress import RunReporter
 from jaxevo.reproduction import BUDGETS, LABELS, SEARCHED, TABLES, Table, Task
-from jaxevo.workdir import Workdir, versions, write_json, write_text
+from jaxevo.workdir import Workdir, versions, write_csv, write_json, write_text
 
 if TYPE_CHECKING:  # imported late, as they bring jax
     from jaxevo.baselines import Architecture
@@ -126,18 +125,10 @@ class Reproduction:
 
     def search(self, model: str) -> genomes.Genome:
         """The winner of a search, which is carried to that choice, or read back."""
-        from jaxevo import search
-
         workdir, config = Workdir(self.path / f"search-{model}"), self.search_config(model)
-        data, load_test, seconds = common.load_images(config)
-        common.enter(workdir, config, self.budget.preset, data)
-        reporter = RunReporter(config, self.console)
         self.say(f"search {workdir.path}")
-        try:
-            with reporter.live():
-                return search.Search(search.Task(config, workdir, data, load_test, seconds), reporter).find().genome
-        except search.SearchFailedError as error:
-            raise InputError(f"{workdir.path}: {error}") from error
+        with common.open_search(config, self.budget.preset, workdir, self.console) as search:
+            return search.find().genome
 
     def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
         """Trains those seeds that are not there; of each seed seconds, device, versions, and why it failed if so."""
@@ -237,7 +228,7 @@ def main() -> None:
                 rows.append(row)
     caption = made.caption(rows)
     write_text(path / f"{FLAGS.table}.md", reproduction.markdown(rows, caption))
-    write_text(path / f"{FLAGS.table}.csv", reproduction.table_csv(rows))
+    write_csv(path / f"{FLAGS.table}.csv", rows)
     write_json(path / f"{FLAGS.table}.json", {"caption": caption, "rows": rows})
     made.say(f"written: {path}/{FLAGS.table}.md, .csv and .json")
 

@@ -19,6 +19,7 @@ from jaxevo.workdir import (
     changed_versions,
     read_json,
     versions,
+    write_csv,
     write_json,
     write_text,
 )
@@ -44,6 +45,15 @@ def events_of(workdir: Workdir) -> list[str]:
 
 
 # Files
+
+
+def test_tables_are_read_back_as_they_were_written(tmp_path: pathlib.Path):
+    path = tmp_path / "table.csv"
+    write_csv(path, [{"model": 'a, "b"', "mean": 0.5}, {"model": "two\nlines", "mean": None}])
+    assert path.read_bytes() == b'model,mean\n"a, ""b""",0.5\n"two\nlines",\n'
+    with pytest.raises(ValueError, match="fields not in fieldnames"):
+        write_csv(path, [{"model": "a"}, {"model": "b", "unknown": 1}])
+    assert path.read_bytes().startswith(b"model,mean\n")
 
 
 def test_json_files_are_whole_or_not_there(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
