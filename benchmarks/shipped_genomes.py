@@ -87,6 +87,7 @@ def main() -> None:
             "parameters": {"channels=24": parameters(candidate)},
             "provenance": {
                 "history": "docs/mnist-search",
+                "candidates": len(run.candidates),
                 "individual": individual.id,
                 "generation": individual.generation,
                 "chosen by": f"fresh_fitness, of {len(candidates)} within {MAX_PARAMETERS:,} parameters at D=24",

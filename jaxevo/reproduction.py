@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,16 +17,17 @@ from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.errors import InputError
 from jaxevo.workdir import read_json
 
+# In the order of the tables; what must be searched first comes last.
 LABELS = {
     "resnet18": "ResNet18",
     "small_cnn": "small CNN",
     "deepswarm": "DeepSwarm",
-    "aco": "ant colony (after DeepSwarm)",
-    "aging": "aging evolution (Real et al.)",
     "model_a": "Model-A (B=3)",
     "model_b": "Model-B (B=4)",
     "evoB": "EvoB",
     "evoA": "EvoA",
+    "aco": "ant colony (after DeepSwarm)",
+    "aging": "aging evolution (Real et al.)",
 }
 SEARCHED = {"aco": {"strategy": "aco"}, "aging": {"strategy": "aging", "population_size": 10, "sample_size": 3}}
 NOTES = {
@@ -102,9 +104,8 @@ class Budget:
 
     def search_config(self, model: str, num_images: int) -> SearchConfig:
         """The search on MNIST for a model of `SEARCHED`."""
-        own = {"dataset": "mnist", "retrain_best": 3 if self.preset == "paper" else 1}
-        settings = configs.preset(self.preset, num_images) | own | SEARCHED[model] | dict(self.search)
-        return configs.replace(SearchConfig(), settings)
+        settings = configs.preset(self.preset, num_images) | SEARCHED[model] | dict(self.search)
+        return configs.replace(SearchConfig(), settings | {"dataset": "mnist"})
 
 
 _TINY_SEARCH = {
@@ -187,12 +188,12 @@ def unofficial(name: str, train: int, test: int | None) -> str:
     )
 
 
-def read_part(path: pathlib.Path, kinds: Mapping[str, type]) -> dict[str, Any]:
+def read_part(path: pathlib.Path, kinds: Mapping[str, type | types.UnionType]) -> dict[str, Any]:
     """What a finished part of a table left, with values of these types. Raises `InputError` naming the file."""
     found = read_json(path)
     for name, kind in kinds.items():
-        value: Any = found.get(name) if isinstance(found, dict) else None
-        if type(value) is not kind or (kind is float and not 0 <= value < math.inf):
+        there = isinstance(found, dict) and name in found
+        if not there or not isinstance(found[name], kind) or (kind is float and not 0 <= found[name] < math.inf):
             raise InputError(f"{path} is damaged ({name}); delete it, and the same command makes it again")
     return found
 

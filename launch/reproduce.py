@@ -26,7 +26,7 @@ from jaxevo.config import MODELS, SearchConfig
 from jaxevo.datasets import load_train_data
 from jaxevo.errors import InputError
 from jaxevo.reproduction import BUDGETS, LABELS, SEARCHED, TABLES, Table, Task
-from jaxevo.workdir import Workdir, versions, write_csv, write_json, write_text
+from jaxevo.workdir import Workdir, changed_versions, versions, write_csv, write_json, write_text
 
 if TYPE_CHECKING:  # imported late, as they bring jax
     from jaxevo.baselines import Architecture
@@ -37,8 +37,12 @@ FLAGS = flags.FLAGS
 
 flags.DEFINE_enum("table", None, list(TABLES), "which of the paper's tables")
 flags.DEFINE_enum("budget", "smoke", list(BUDGETS), "how long everything is trained")
+flags.DEFINE_list("models", None, f"rows to make (default: all of the table), of: {', '.join(LABELS)}")
+flags.DEFINE_integer("epochs", None, "epochs of each training (default: the budget's)", lower_bound=1)
 flags.DEFINE_integer("seeds", None, "trainings of each model (default: the budget's)", lower_bound=1)
-flags.DEFINE_string("workdir", None, "folder for trainings and tables (default: runs/reproduce-<budget>-<recipe>)")
+flags.DEFINE_string(
+    "workdir", None, "folder for trainings and tables (default: runs/reproduce-<budget>-<recipe>[-<epochs>epochs])"
+)
 common.define_recipe_flag("every training")
 common.define_machine_flags()
 
@@ -49,7 +53,7 @@ class Reproduction:
     def __init__(self, table: Table, path: pathlib.Path, console: Console):
         self.table, self.path, self.console = table, path, console
         self.budget = BUDGETS[FLAGS.budget]
-        self.training = dataclasses.replace(self.budget.training, **common.recipe())
+        self.training = dataclasses.replace(self.budget.training, **common.recipe() | common.given(["epochs"]))
         self.seeds = range(FLAGS.seeds or self.budget.seeds)
         # All images at once: what is missing is missing before the first training.
         names = {name for task in table.tasks for name in task}
@@ -94,9 +98,7 @@ class Reproduction:
         epochs = self.training.epochs
         row |= {"parameters": size.parameters, "multiply_adds": size.multiply_adds, "seeds": len(self.seeds)}
         row["training"] = f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {len(images):,} images"
-        if model in SEARCHED:
-            found = f"genome: the best of {self.search_config(model).num_candidates} candidates on mnist"
-            row["note"] = "; ".join(filter(None, (f"{found}, preset {self.budget.preset}", row["note"])))
+        row["note"] = "; ".join(filter(None, (self.provenance(model), row["note"], *_other_versions(trained))))
         row["seconds"] = statistics.fmean(each["seconds"] for each in trained)
         row["device"] = ", ".join(sorted({each["device"] for each in trained}))
         if failures := [each["failure"] for each in trained if each["failure"]]:
@@ -117,7 +119,17 @@ class Reproduction:
 
         if model in MODELS:
             return Baseline(model)
-        return self.search(model) if model in SEARCHED else genomes.find(f"{model}.json")[0]
+        return self.search(model) if model in SEARCHED else _shipped(model)[0]
+
+    def provenance(self, model: str) -> str:
+        """Where a genome comes from; nothing for hand-designed networks."""
+        if model in MODELS:
+            return ""
+        if model in SEARCHED:
+            number = self.search_config(model).num_candidates
+            return f"genome: the best of {number} candidates on mnist, preset {self.budget.preset}"
+        number = _shipped(model)[1]["provenance"]["candidates"]
+        return f"genome: shipped, one of the best of {number} candidates on mnist"
 
     def search_config(self, model: str) -> SearchConfig:
         """The configuration of a model's search."""
@@ -141,7 +153,7 @@ class Reproduction:
         for seed in self.seeds:
             if not (folder / f"seed{seed}.json").exists():
                 self.fit_seed(folder, model, task, seed)
-        kinds = {"seconds": float, "device": str}
+        kinds = {"seconds": float, "device": str, "versions": dict, "failure": str | None}
         return [reproduction.read_part(folder / f"seed{seed}.json", kinds) for seed in self.seeds]
 
     def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
@@ -184,6 +196,13 @@ class Reproduction:
             write_json(document, known | digests)
         return {method: known[method] for method in tests}
 
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """The table as far as it is made."""
+        caption, stem = self.caption(rows), str(self.path / FLAGS.table)
+        write_text(pathlib.Path(f"{stem}.md"), reproduction.markdown(rows, caption))
+        write_csv(pathlib.Path(f"{stem}.csv"), rows)
+        write_json(pathlib.Path(f"{stem}.json"), {"caption": caption, "rows": rows})
+
     def caption(self, rows: list[dict[str, Any]]) -> str:
         """Budget, split and protocol."""
         training, number = self.training, len(self.seeds)
@@ -192,8 +211,10 @@ class Reproduction:
             f"Table {FLAGS.table} of the paper, budget {FLAGS.budget}, recipe {FLAGS.recipe}, on {devices}:",
             f"{number} training{'s' * (number > 1)} of each model, batch {training.batch_size}, Adam at",
             f"{training.learning_rate:g}. All models are trained alike, on the training split (a stratified part of it",
-            "where the remark says so) for a number of epochs that was fixed before; then the test split is read once.",
-            "Intervals: Wilson's over the test images for one training, Student's over several.",
+            "where the remark says so) for a number of epochs that was fixed before; each trained network is scored",
+            "once on the test split, and nothing is chosen by that. A genome is as good as the search it comes from,",
+            "whose size the remark names. Intervals: Wilson's over the test images for one training, Student's over",
+            "several.",
         ]
         tasks = {task.trained_on: task for task in self.table.tasks}
         for name, task in tasks.items():
@@ -210,26 +231,47 @@ class Reproduction:
         return " ".join(filter(None, lines))
 
 
+def _shipped(model: str) -> tuple[genomes.Genome, dict[str, Any]]:
+    path = genomes.shipped_path(model)
+    assert path is not None, f"{model}.json is part of the package"
+    return genomes.load(path)
+
+
+def _other_versions(parts: list[dict[str, Any]]) -> list[str]:
+    """What finished parts were made with, where it is not what is here now."""
+    return sorted({f"trained with {change}" for part in parts for change in changed_versions(part)})
+
+
+def check_models() -> None:
+    """Raises `InputError` for rows that are not there."""
+    wanted = FLAGS.models if FLAGS.models is not None else list(LABELS)
+    unknown = [name for name in wanted if name not in LABELS]
+    if unknown or not wanted or len(set(wanted)) < len(wanted):
+        named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
+        raise InputError(f"models={','.join(wanted)}: {named}; choose of {', '.join(LABELS)}")
+
+
 def main() -> None:
     """Flags in, one row after the other, a table out."""
     if FLAGS.table is None:
         raise InputError(f"give --table={'|'.join(TABLES)}")
+    check_models()
     common.use_compilation_cache()
     console = Console()
-    path = pathlib.Path(FLAGS.workdir or f"runs/reproduce-{FLAGS.budget}-{FLAGS.recipe}")
-    made = Reproduction(TABLES[FLAGS.table], path, console)
+    epochs = f"-{FLAGS.epochs}epochs" if FLAGS.epochs else ""
+    path = pathlib.Path(FLAGS.workdir or f"runs/reproduce-{FLAGS.budget}-{FLAGS.recipe}{epochs}")
+    table = TABLES[FLAGS.table]
+    models = table.models if FLAGS.models is None else [name for name in LABELS if name in FLAGS.models]
+    made = Reproduction(table, path, console)
     common.lock(path)
-    rows = []
-    for task in made.table.tasks:
-        for model in made.table.models:
-            made.say(f"{LABELS[model]}, trained on {task.trained_on}, tested on {task.tested_on}")
-            for row in made.rows(model, task):
-                made.say(f"  {reproduction.sentence(row)}")
-                rows.append(row)
-    caption = made.caption(rows)
-    write_text(path / f"{FLAGS.table}.md", reproduction.markdown(rows, caption))
-    write_csv(path / f"{FLAGS.table}.csv", rows)
-    write_json(path / f"{FLAGS.table}.json", {"caption": caption, "rows": rows})
+    parts = [(model, task) for task in table.tasks for model in models]
+    rows = [[reproduction.published_row(model, task) | {"note": "still to be made"}] for model, task in parts]
+    for number, (model, task) in enumerate(parts):
+        made.say(f"{LABELS[model]}, trained on {task.trained_on}, tested on {task.tested_on}")
+        rows[number] = made.rows(model, task)
+        for row in rows[number]:
+            made.say(f"  {reproduction.sentence(row)}")
+        made.write([row for part in rows for row in part])
     made.say(f"written: {path}/{FLAGS.table}.md, .csv and .json")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import json
 import pathlib
@@ -11,6 +12,7 @@ import sys
 
 import pytest
 from conftest import REPOSITORY
+from test_datasets import make_images, make_labels, usps_text, write_mnist
 
 from jaxevo import complexity, reproduction
 from jaxevo import genome as genomes
@@ -156,6 +158,8 @@ def reproduce(environment: dict[str, str], *flags: str) -> subprocess.CompletedP
         (("--table=figures",), "flag --table=figures: value should be one of"),
         (("--table=ablation", "--budget=huge"), "flag --budget=huge: value should be one of"),
         (("--table=ablation", "--seeds=0"), "flag --seeds=0"),
+        (("--table=ablation", "--models=evoA,evoC"), "models=evoA,evoC: unknown 'evoC'; choose of resnet18,"),
+        (("--table=ablation", "--models="), "models=: one is missing or given twice"),
     ],
 )
 def test_wrong_input_ends_in_one_line(flags, words, tmp_path, launch_environment):
@@ -163,6 +167,32 @@ def test_wrong_input_ends_in_one_line(flags, words, tmp_path, launch_environment
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and words in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_table_of_small_files_is_made_in_two_calls(tmp_path: pathlib.Path, launch_environment: dict[str, str]):
+    pixels, labels = make_images(2600, (28, 28)), make_labels(2600)
+    write_mnist(tmp_path / "mnist", pixels, labels)
+    (tmp_path / "usps").mkdir()
+    for name in ("usps.bz2", "usps.t.bz2"):
+        (tmp_path / "usps" / name).write_bytes(bz2.compress(usps_text(pixels[:50, :16, :16], labels[:50])))
+    run = tmp_path / "run"
+    environment = launch_environment | {"JAXEVO_CACHE": str(tmp_path / "prepared")}
+    flags = ("--table=transfer", f"--data_dir={tmp_path}", f"--workdir={run}")
+    first = reproduce(environment, *flags, "--models=small_cnn")
+    assert first.returncode == 0, first.stderr
+    (run / "small_cnn-mnist" / "seed0-usps.json").unlink()  # as if it had ended before the score
+    part = run / "small_cnn-mnist" / "seed0.json"
+    part.write_text(part.read_text().replace('"jaxevo": "', '"jaxevo": "0.'))
+    second = reproduce(environment, *flags, "--models=deepswarm,small_cnn")
+    assert second.returncode == 0 and "epoch 1/1" in first.stdout and "epoch 1/1" not in second.stdout
+    made = json.loads((run / "transfer.json").read_text())
+    assert "mnist is here a sample of 2,600 training images, not the official split" in made["caption"]
+    *trained, published = made["rows"]
+    assert [(row["model"], row["resize"]) for row in trained] == [("small CNN", "stretch"), ("small CNN", "mnist_box")]
+    assert all(row["parameters"] == 19_258 and 0 <= row["low"] < row["mean"] < row["high"] <= 1 for row in trained)
+    assert all("trained with jaxevo 0." in row["note"] for row in trained)
+    assert (published["mean"], published["paper_accuracy"]) == (None, 0.6156)
+    assert "| DeepSwarm | usps |  |  | not run |" in (run / "transfer.md").read_text()
 
 
 @pytest.mark.slow
