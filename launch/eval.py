@@ -32,7 +32,11 @@ if TYPE_CHECKING:  # imported late, as they bring jax
     from jaxevo.evaluation import Problem
 
 FLAGS = flags.FLAGS
-PAPER = "paper: EvoA 0.22 M and EvoB 0.21 M on MNIST, 0.39 M and 0.37 M on SVHN"
+PAPER_SIZES = {  # by --model; None: a genome
+    None: " (paper: EvoA 0.22 M and EvoB 0.21 M on MNIST, 0.39 M and 0.37 M on SVHN)",
+    "resnet18": " (paper: 11.18 M)",
+    "small_cnn": "",
+}
 NETWORK = {field.name: field for field in dataclasses.fields(NetworkConfig)}
 TRAINING = {field.name: field for field in dataclasses.fields(TrainingConfig)}
 FINAL = SearchConfig().final_training
@@ -100,7 +104,7 @@ def train_and_score(console: Console) -> dict[str, Any]:
         what = describe(model) | {"network": dataclasses.asdict(network), "images": train.digest()}
         common.lock(folder)
         common.claim(folder, settings | what)
-    console.print(f"{parameters / 1e6:.2f} M parameters ({PAPER})", highlight=False, soft_wrap=True)
+    console.print(f"{parameters / 1e6:.2f} M parameters{PAPER_SIZES[FLAGS.model]}", highlight=False, soft_wrap=True)
     accuracies: dict[str, list[float]] = {method: [] for method in tests}
     seconds: list[float] = []
 
