@@ -16,7 +16,8 @@ from matplotlib.ticker import EngFormatter, MaxNLocator, NullLocator, PercentFor
 
 from jaxevo import plots, report, reproduction
 from jaxevo.asktell import Individual
-from jaxevo.records import Run
+from jaxevo.errors import InputError
+from jaxevo.records import MAX_NUMBER, Run
 
 INK, GREY, LIGHT, BAND, PALE = "#1a1a1a", "#777777", "#c4c4c4", "#e2e2e2", "#7fa8d4"
 # Cycles of coprime lengths, so that a combination recurs late; colours differ in lightness too.
@@ -71,10 +72,21 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
         found["cells" if known is None else f"cells_{known}"] = lambda: plots.draw_cells(shown.genome)
     if run.best is not None:
         found["progress"] = lambda: progress(run)
-    if (result := run.result) and (paper := PAPER.get(run.config.data.dataset)):
-        own = Point("this run", result["parameters"], result["test_accuracy"], tuple(result["test_interval"]))
+    if run.result and (paper := PAPER.get(run.config.data.dataset)):
+        own = _own_point(run.path, run.result)
         found["parameters"] = lambda: parameters_against_error([own, *paper])
     return found
+
+
+def _own_point(path: pathlib.Path, result: Mapping[str, Any]) -> Point:
+    """Raises `InputError` for a result that has no place in the chart."""
+    parameters, accuracy, (low, high) = result["parameters"], result["test_accuracy"], result["test_interval"]
+    if not 1 <= parameters <= MAX_NUMBER or not 0 <= low <= accuracy <= high <= 1:
+        raise InputError(
+            f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy {accuracy:g} in {low:g} "
+            f"to {high:g}; restore result.json from a copy"
+        )
+    return Point("this run", parameters, accuracy, (low, high))
 
 
 def progress(run: Run) -> Figure:

@@ -17,6 +17,7 @@ from jaxevo import config as configs
 from jaxevo.charts import Point
 from jaxevo.comparison import VARIANTS
 from jaxevo.config import SearchConfig
+from jaxevo.errors import InputError
 from jaxevo.strategies import make_strategy
 
 SETTINGS = {"population_size": 4, "num_offspring": 4, "stagnation_start": 3, "stagnation_patience": 2, "num_ants": 5}
@@ -117,6 +118,13 @@ def test_a_finished_run_on_mnist_stands_beside_the_paper(tmp_path, monkeypatch):
     charts.draw_run(dataclasses.replace(run, result=RESULT), tmp_path)
     said = assert_readable(seen["parameters"])
     assert {"EvoA (paper): 220,000, 0.41 %", "this run: 10, 45.00 %"} <= set(said)
+
+
+@pytest.mark.parametrize("wrong", [{"parameters": 0}, {"test_accuracy": 5.0}, {"test_interval": [0.9, 0.1]}])
+def test_a_result_that_has_no_place_is_refused(wrong, tmp_path):
+    run = make_run(tmp_path / "run", number=3, dataset="mnist")
+    with pytest.raises(InputError, match="the result in .* cannot be drawn: .* restore result.json"):
+        charts.draw_run(dataclasses.replace(run, result=RESULT | wrong), tmp_path)
 
 
 def test_sizes_and_errors_are_where_they_belong():
