@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import EngFormatter, MaxNLocator, NullLocator, PercentFormatter, StrMethodFormatter
 
 from jaxevo import plots, report, reproduction
 from jaxevo.asktell import Individual
-from jaxevo.records import Run
+from jaxevo.errors import InputError
+from jaxevo.records import MAX_NUMBER, Run
 
-INK, GREY, LIGHT = "#1a1a1a", "#777777", "#c4c4c4"
+INK, GREY, LIGHT, BAND, PALE = "#1a1a1a", "#777777", "#c4c4c4", "#e2e2e2", "#7fa8d4"
+# Cycles of coprime lengths, so that a combination recurs late; colours differ in lightness too.
 STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
-COLORS = ("#08519c", "#b35806", "#1a1a1a", "#7a7a7a", "#35978f", "#8e6fb0")
-MARKERS = "osD^vP*Xhp<>"
+COLORS = ("#08519c", "#c4640f", "#6b0f2a", "#45a99e", "#b18fd8")
+MARKERS = "os^dv*P<X>+x12"
 _BINS = 10  # points of a line of operator success
 
 
@@ -31,12 +35,13 @@ class Point:
     parameters: int
     accuracy: float
     interval: tuple[float, float] | None = None  # of the accuracy
+    published: bool = False  # by the paper, not trained here
 
 
 # The paper's networks whose sizes it gives, by data set.
 PAPER = {
     dataset: tuple(
-        Point(f"{reproduction.LABELS[model]} (paper)", figure.parameters, figure.accuracy)
+        Point(f"{reproduction.LABELS[model]} (paper)", figure.parameters, figure.accuracy, published=True)
         for model, figure in figures.items()
         if figure.parameters is not None
     )
@@ -46,18 +51,42 @@ PAPER = {
 PAPER["svhn"] = PAPER["svhn_cropped"]
 
 
-def draw_run(run: Run, folder: pathlib.Path) -> list[pathlib.Path]:
-    """Writes the pictures of a run, finished or not, and returns their paths: none before the first fitness."""
+def draw_run(
+    run: Run, folder: pathlib.Path, known: int | None = None, missing_only: bool = False
+) -> list[pathlib.Path]:
+    """Writes the pictures of a run, finished or not, and returns the paths written: none before the first fitness.
+
+    The cells are those of the individual `known`, by default of the best. `missing_only` leaves what is there alone.
+    """
     written = []
-    if run.best is not None:
-        written += plots.save(plots.draw_cells(run.best.genome), folder / "cells")
-        written += plots.save(progress(run), folder / "progress")
-    if run.result and run.config.data.dataset in PAPER:
-        result = run.result
-        own = Point("this run", result["parameters"], result["test_accuracy"], tuple(result["test_interval"]))
-        paper = PAPER[run.config.data.dataset]
-        written += plots.save(parameters_against_error([*paper, own]), folder / "parameters")
+    for name, draw in _pictures(run, known).items():
+        if not (missing_only and all(path.exists() for path in plots.paths(folder / name))):
+            written += plots.save(draw(), folder / name)
     return written
+
+
+def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
+    """What can be drawn of a run: the names of files, and what draws them."""
+    found: dict[str, Callable[[], Figure]] = {}
+    if (shown := run.find(known)) is not None:
+        found["cells" if known is None else f"cells_{known}"] = lambda: plots.draw_cells(shown.genome)
+    if run.best is not None:
+        found["progress"] = lambda: progress(run)
+    if run.result and (paper := PAPER.get(run.config.data.dataset)):
+        own = _own_point(run.path, run.result)
+        found["parameters"] = lambda: parameters_against_error([own, *paper])
+    return found
+
+
+def _own_point(path: pathlib.Path, result: Mapping[str, Any]) -> Point:
+    """Raises `InputError` for a result that has no place in the chart."""
+    parameters, accuracy, (low, high) = result["parameters"], result["test_accuracy"], result["test_interval"]
+    if not 1 <= parameters <= MAX_NUMBER or not 0 <= low <= accuracy <= high <= 1:
+        raise InputError(
+            f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy {accuracy:g} in {low:g} "
+            f"to {high:g}; restore result.json from a copy"
+        )
+    return Point("this run", parameters, accuracy, (low, high))
 
 
 def progress(run: Run) -> Figure:
@@ -80,7 +109,7 @@ def progress(run: Run) -> Figure:
         axes.grid(color="#ebebeb")
         axes.set_axisbelow(True)
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
+            axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9, handlelength=3.5)
     panels[-1].set_xlabel("generation")
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     dataset = pathlib.Path(run.config.data.dataset).name[-40:]
@@ -94,7 +123,7 @@ def _plain(text: str) -> str:
 
 
 def _line(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, style: int) -> None:
-    marker = MARKERS[style] if len(x) < 40 else None
+    marker = MARKERS[style % len(MARKERS)] if len(x) < 40 else None
     color, dashes = COLORS[style % len(COLORS)], STYLES[style % len(STYLES)]
     axes.plot(x, y, label=label, color=color, linestyle=dashes, marker=marker, markersize=4, linewidth=1.6)
 
@@ -156,53 +185,113 @@ def _operators(axes: Axes, run: Run) -> None:
 
 
 def parameters_against_error(points: Sequence[Point]) -> Figure:
-    """Test error by number of parameters; those of the paper hollow. The legend names them, so no label overlaps."""
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    """Test error by number of parameters, both logarithmic; points of a name share marker, colour and legend entry.
+
+    Markers are hollow, so that none hides another; the paper's are black. The legend stands beside the axes, and the
+    figure is as high as it.
+    """
+    named: dict[str, list[Point]] = {}
+    for point in points:
+        named.setdefault(point.name, []).append(point)
+    figure = Figure(figsize=(9.5, max(5.0, 0.2 * len(named) + 0.6)), layout="constrained")
     axes = figure.subplots()
-    for k, point in enumerate(points):
-        error, bars = 100 * (1 - point.accuracy), None
-        if point.interval is not None:
-            low, high = point.interval
-            bars = [[100 * (high - point.accuracy)], [100 * (point.accuracy - low)]]
-        axes.errorbar(
-            *(point.parameters, error, bars),
-            **{"linestyle": "none", "marker": MARKERS[k % len(MARKERS)], "markersize": 8, "capsize": 3},
-            color=COLORS[k % len(COLORS)],
-            markerfacecolor="white" if "(paper)" in point.name else COLORS[k % len(COLORS)],
-            label=f"{point.name}: {point.parameters:,}, {error:.2f} %",
-        )
+    for k, (name, group) in enumerate(named.items()):
+        _points(axes, name, group, MARKERS[k % len(MARKERS)], COLORS[k % len(COLORS)])
     sizes = [point.parameters for point in points]
-    decade = 10 ** np.floor(np.log10(min(sizes)) - 0.05)
-    axes.set(xscale="log", xlim=(decade, max(2 * max(sizes), 20 * decade)))
-    axes.xaxis.set_major_formatter(EngFormatter())
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.margins(y=0.15)
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="parameters", ylabel="test error (%)")
-    axes.grid(color="#ebebeb", which="both")
-    axes.set_axisbelow(True)
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
-    return figure
-
-
-def best_so_far(curves: Mapping[str, np.ndarray], what: str) -> Figure:
-    """Best fitness by trainings done; `curves` are `[seeds, trainings]`: their mean, and from the least to the most."""
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for k, (name, values) in enumerate(curves.items()):
-        trainings = np.arange(1, values.shape[1] + 1)
-        color, dashes = COLORS[k % len(COLORS)], STYLES[k % len(STYLES)]
-        style = {"color": color, "linestyle": dashes, "linewidth": 1.8, "drawstyle": "steps-post"}
-        axes.plot(trainings, values.mean(0), label=name, **style)
-        if len(values) > 1:
-            axes.fill_between(
-                trainings, values.min(0), values.max(0), color=color, alpha=0.12, linewidth=0, step="post"
-            )
-    axes.set(xlabel="trainings done (isomorphic genomes not counted)", ylabel="best validation accuracy so far")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(what, fontsize=11)
+    axes.set(xscale="log", xlabel="parameters", ylabel="test error (%)")
+    ticks, limits = _log_ticks(min(sizes), max(sizes))
+    axes.set_xticks(ticks)
+    axes.set_xlim(limits)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    axes.xaxis.set_minor_locator(NullLocator())
+    _error_axis(axes, points)
     axes.grid(color="#ebebeb")
     axes.set_axisbelow(True)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
     return figure
+
+
+def _points(axes: Axes, name: str, group: Sequence[Point], marker: str, color: str) -> None:
+    """Points of a name, and their mean in the legend."""
+    sizes, errors = ([point.parameters for point in group], [100 * (1 - point.accuracy) for point in group])
+    of = f", mean of {len(group)}" if len(group) > 1 else ""
+    label = f"{name}{of}: {statistics.fmean(sizes):,.0f}, {statistics.fmean(errors):.2f} %"
+    ink, size, width = (INK, 6, 1.0) if group[0].published else (color, 8, 1.6)
+    style = {"linestyle": "none", "marker": marker, "fillstyle": "none", "markersize": size, "markeredgewidth": width}
+    axes.plot(sizes, errors, label=label, color=ink, clip_on=False, zorder=3, **style)
+    for point, error in zip(group, errors, strict=True):
+        if point.interval is not None:
+            low, high = point.interval
+            bars = [[100 * (high - point.accuracy)], [100 * (point.accuracy - low)]]
+            axes.errorbar(point.parameters, error, bars, linestyle="none", color=ink, capsize=3, linewidth=1.0)
+
+
+def _error_axis(axes: Axes, points: Sequence[Point]) -> None:
+    """Logarithmic; if there is an error of zero, linear below the least one above it."""
+    errors = [100 * (1 - value) for point in points for value in (point.accuracy, *(point.interval or ()))]
+    above = [error for error in errors if error > 0] or [1.0]
+    ticks, (low, high) = _log_ticks(min(above), max(above))
+    if min(errors) > 0:
+        axes.set_yscale("log")
+    else:
+        axes.set_yscale("symlog", linthresh=low, linscale=0.3)
+        ticks, low = [0.0, *ticks], 0.0
+    axes.set_yticks(ticks)
+    axes.set_ylim(low, min(high, 110))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _log_ticks(least: float, most: float) -> tuple[list[float], tuple[float, float]]:
+    """At least two and at most about ten ticks of a logarithmic axis, and its limits, which leave some room."""
+    low, high = least / 1.1, most * 1.1
+    powers = [10.0**k for k in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)]
+    fine = (1, 1.5, 2, 3, 4, 5, 6, 8)
+    numbers = [digit * power for power in powers for digit in fine]
+    limits = max(number for number in numbers if number <= low), min(number for number in numbers if number >= high)
+    digits = (1,) if high > 1000 * low else (1, 2, 5) if high > 8 * low else fine
+    return [d * power for power in powers for d in digits if limits[0] <= d * power <= limits[1]], limits
+
+
+def best_so_far(curves: Mapping[str, np.ndarray], what: str) -> Figure:
+    """Best fitness by trainings done; `curves` are `[seeds, trainings]`: their mean, and from the least to the most.
+
+    A panel for each, so that no number of them is too large to be told apart; the first one's mean is in all.
+    """
+    (first, reference), *_ = curves.items()
+    columns = math.ceil(math.sqrt(len(curves)))
+    rows = math.ceil(len(curves) / columns)
+    figure = Figure(figsize=(max(7.5, 3.0 * columns), 1.4 + 2.3 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    for k, (axes, (name, values)) in enumerate(zip(panels, curves.items(), strict=False)):
+        _seeds(axes, values)
+        if k:  # wide and below, so that it is seen where the two agree
+            _steps(axes, reference.mean(0), f"mean of {first}", color=PALE, linewidth=4.0, zorder=1.5)
+        axes.set_title(name, fontsize=10)
+        if k + columns >= len(curves):
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel("trainings done\n(isomorphic genomes not counted)", fontsize=9)
+        axes.grid(color="#ebebeb")
+        axes.set_axisbelow(True)
+    panels[0].yaxis.set_major_formatter(PercentFormatter(1.0))
+    panels[0].xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    for axes in panels[len(curves) :]:
+        axes.remove()
+    figure.suptitle(what, fontsize=12)
+    figure.supylabel("best validation accuracy so far", fontsize=10)
+    entries = panels[len(curves) - 1].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _seeds(axes: Axes, values: np.ndarray) -> None:
+    """Mean and spread of `[seeds, trainings]`."""
+    if len(values) > 1:
+        trainings = np.arange(1, values.shape[1] + 1)
+        label = "from its worst seed to its best"
+        axes.fill_between(trainings, values.min(0), values.max(0), color=BAND, linewidth=0, step="post", label=label)
+    _steps(axes, values.mean(0), "its mean", color=INK, linewidth=1.5, marker="o", markersize=4, markevery=[-1])
+
+
+def _steps(axes: Axes, values: np.ndarray, label: str, **style: Any) -> None:
+    axes.plot(np.arange(1, len(values) + 1), values, label=label, drawstyle="steps-post", **style)

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
-from matplotlib.patheffects import withStroke
 
 from jaxevo import layout
 from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
@@ -29,17 +28,19 @@ FILL = {
 LEAST_WIDTH, MARGIN, TITLE, PAD = 2.4, 0.25, 0.45, 0.08  # PAD: from a block to what is in it
 
 
+def paths(path: pathlib.Path) -> list[pathlib.Path]:
+    """The files of the picture `path`."""
+    return [path.with_name(path.name + suffix) for suffix in (".svg", ".png")]
+
+
 def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
     """Writes `path`.svg and `path`.png, each whole or not at all; the same figure gives the same files."""
-    written = []
-    for suffix, metadata in ((".svg", {"Date": None}), (".png", {})):
+    for target, metadata in zip(paths(path), ({"Date": None}, {}), strict=True):
         content = io.BytesIO()
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxevo"}):
-            figure.savefig(content, format=suffix[1:], facecolor="white", dpi=150, metadata=metadata)
-        target = path.with_name(path.name + suffix)
+            figure.savefig(content, format=target.suffix[1:], facecolor="white", dpi=150, metadata=metadata)
         write_bytes(target, content.getvalue())
-        written.append(target)
-    return written
+    return paths(path)
 
 
 def draw_cells(genome: Genome) -> Figure:
@@ -62,11 +63,13 @@ def draw_cells(genome: Genome) -> Figure:
 
 
 def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, top: float) -> None:
+    depth = {id(link.source): 3 + k / len(arranged.links) / 2 for k, link in enumerate(arranged.links)}
     for link in arranged.links:
         begin, end = arranged.y[link.source.layer][1] + top, arranged.y[link.target.layer][0] + top
         is_node = link.target.state is not None and not link.target.is_lane
         arrive = end if is_node or link.target.is_lane else end - PAD
-        _edge(axes, link.source.x, begin, arranged.end(link), arrive, arrow=not link.target.is_lane)
+        shared = depth[id(link.source)]
+        _edge(axes, link.source.x, begin, arranged.end(link), arrive, shared, arrow=not link.target.is_lane)
     for item in (item for layer in arranged.layers for item in layer):
         upper, lower = (y + top for y in arranged.y[item.layer])
         if item.is_lane:
@@ -110,19 +113,21 @@ def _box(axes: Axes, x: float, top: float, width: float, height: float, fill: st
 
 
 def _line(axes: Axes, x: float, begin: float, end: float) -> None:
-    axes.add_artist(Line2D([x, x], [begin, end], color=EDGE, linewidth=1.2, zorder=3, solid_capstyle="butt"))
+    axes.add_artist(Line2D([x, x], [begin, end], color=EDGE, linewidth=1.2, zorder=3.9, solid_capstyle="butt"))
 
 
-def _edge(axes: Axes, x: float, y: float, end: float, arrive: float, arrow: bool) -> None:
-    """From (x, y) to (end, arrive), leaving and arriving upright; white where it passes others."""
+def _edge(axes: Axes, x: float, y: float, end: float, arrive: float, depth: float, arrow: bool) -> None:
+    """From (x, y) to (end, arrive), leaving and arriving upright; white where it passes edges of a lower `depth`.
+
+    Edges that leave the same place have the same depth, so that none is cut where they part.
+    """
     middle = (y + arrive) / 2
     vertices, codes = [(x, y), (x, middle), (end, middle), (end, arrive)], [Path.MOVETO, *[Path.CURVE4] * 3]
     style = "-"
     if arrow:  # straight on to the box
         vertices, codes = [*vertices, (end, arrive + PAD)], [*codes, Path.LINETO]
         style = "-|>,head_width=2.2,head_length=4"
-    patch = FancyArrowPatch(
-        path=Path(vertices, codes), arrowstyle=style, mutation_scale=1, color=EDGE, linewidth=1.2, zorder=3
-    )
-    patch.set_path_effects([withStroke(linewidth=3.2, foreground="white")])
-    axes.add_artist(patch)
+    for zorder, color, width in ((depth, "white", 3.2), (depth + 1e-6, EDGE, 1.2)):
+        patch = FancyArrowPatch(path=Path(vertices, codes), arrowstyle=style, mutation_scale=1, color=color)
+        patch.set(linewidth=width, zorder=zorder)
+        axes.add_artist(patch)

@@ -70,8 +70,8 @@ def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, pre
     write_json(path / "comparison.json", comparison.document(outcomes, configs.flatten(config)))
     title = f"{dataset}, mean of {seeds} seeds and from the worst to the best" if seeds > 1 else f"{dataset}, one seed"
     plots.save(charts.best_so_far(comparison.curves(outcomes), title), path / "best_so_far")
-    winners = [charts.Point(f"{each.strategy}, seed {each.seed}", each.parameters, each.test) for each in outcomes]
-    plots.save(charts.parameters_against_error([*charts.PAPER.get(dataset, ()), *winners]), path / "parameters")
+    winners = [charts.Point(each.strategy, each.parameters, each.test) for each in outcomes]
+    plots.save(charts.parameters_against_error([*winners, *charts.PAPER.get(dataset, ())]), path / "parameters")
     return text
 
 

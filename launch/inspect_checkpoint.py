@@ -1,9 +1,10 @@
-"""Shows what is in the folder of a run, finished or not; builds no network and needs no GPU.
+"""Shows what is in the folder of a run, finished or not, or a genome file; builds no network and needs no GPU.
 
 python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
 python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and genome
 python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
 python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
+python launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
+from jaxevo import genome as genomes
 from jaxevo import records, report
 from jaxevo.asktell import Individual
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, printable
+from jaxevo.genome import Genome
 from jaxevo.records import Run
 from jaxevo.workdir import Workdir
 
@@ -31,9 +34,10 @@ BAR = 18  # characters of the longest bar
 LINEAGE_DEPTH = 6  # generations of ancestors in a tree: more do not fit side by side
 
 flags.DEFINE_string("workdir", None, "folder of the run, such as runs/digits-quick-seed0")
+flags.DEFINE_string("genome", None, "instead of a run: a genome file, or a shipped genome such as evoA.json")
 flags.DEFINE_integer("id", None, "individual whose lineage and genome are shown (default: the best)", lower_bound=0)
 flags.DEFINE_string("export_best", None, "new file to write the best individual's genome to")
-flags.DEFINE_string("plot", None, "folder for pictures, as SVG and PNG: the best one's cells, and the run's progress")
+flags.DEFINE_string("plot", None, "folder for pictures, as SVG and PNG: the cells shown, and the run's progress")
 flags.DEFINE_bool("json", False, "print everything as one JSON document instead")
 
 
@@ -122,16 +126,35 @@ def print_individual(run: Run, known: int, console: Console) -> None:
     notes = "" if candidate.reused is None else f", isomorphic to {candidate.reused}, whose fitness it got"
     notes += f", failed: {candidate.failure}" if candidate.failure else ""
     console.print(f"\nINDIVIDUAL {known}  {sizes}{notes}", lineage(run, known, LINEAGE_DEPTH, set()), sep="\n")
+    print_cells(genome, str(known), console)
+
+
+def print_cells(genome: Genome, of: str, console: Console) -> None:
     for name, cell in (("NORMAL", genome.normal), ("REDUCTION", genome.reduction)):
-        console.print(f"\n{name} CELL OF {known}", *report.draw(cell), sep="\n")
+        console.print(f"\n{name} CELL OF {of}", *report.draw(cell), sep="\n")
 
 
 def draw(run: Run, folder: pathlib.Path) -> None:
     from jaxevo import charts  # takes a second to import
 
     folder.mkdir(parents=True, exist_ok=True)
-    if not charts.draw_run(run, folder):
+    if not charts.draw_run(run, folder, FLAGS.id):
         raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to draw")
+
+
+def show_genome(name: str, console: Console) -> None:
+    """The cells of a genome without a run, in words and, with --plot, in a picture named after its file."""
+    for flag in ("id", "export_best", "json"):
+        if FLAGS[flag].value != FLAGS[flag].default:
+            raise InputError(f"--{flag} is of a run: give it with --workdir=..., not with --genome={name}")
+    genome, _ = genomes.find(name)
+    if FLAGS.plot:
+        from jaxevo import plots
+
+        folder = pathlib.Path(FLAGS.plot)
+        folder.mkdir(parents=True, exist_ok=True)
+        plots.save(plots.draw_cells(genome), folder / pathlib.Path(name).stem)
+    print_cells(genome, printable(name), console)
 
 
 def show_run(run: Run, shown: Individual | None, console: Console) -> None:
@@ -144,8 +167,14 @@ def show_run(run: Run, shown: Individual | None, console: Console) -> None:
 
 def main() -> None:
     """Flags in, one library call, words out."""
-    if not FLAGS.workdir:
-        raise InputError("give --workdir=..., the folder of a run, such as runs/digits-quick-seed0")
+    if bool(FLAGS.workdir) == bool(FLAGS.genome):
+        raise InputError(
+            "give either --workdir=..., the folder of a run, or --genome=..., a genome file, such as evoA.json"
+        )
+    console = Console(markup=False, highlight=False, emoji=False)
+    if FLAGS.genome:
+        show_genome(FLAGS.genome, console)
+        return
     run = records.load(Workdir(pathlib.Path(FLAGS.workdir)))
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
@@ -155,7 +184,7 @@ def main() -> None:
     if FLAGS.json:
         print(json.dumps(report.document(run, shown), indent=2, allow_nan=False))
         return
-    show_run(run, shown, Console(markup=False, highlight=False, emoji=False))
+    show_run(run, shown, console)
 
 
 if __name__ == "__main__":

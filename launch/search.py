@@ -78,6 +78,14 @@ def print_result(result: dict, workdir: Workdir, console: Console) -> None:
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
 
+def draw(workdir: Workdir, console: Console, missing_only: bool) -> None:
+    """The run's pictures, into its folder."""
+    from jaxevo import charts  # takes a second to import
+
+    if written := charts.draw_run(records.load(workdir), workdir.path, missing_only=missing_only):
+        console.print(f"pictures {', '.join(map(str, written))}", highlight=False, markup=False, soft_wrap=True)
+
+
 def _where_time_went(seconds: dict[str, float]) -> str:
     total = sum(seconds.values()) or 1.0
     parts = ", ".join(f"{part} {value / total:.0%}" for part, value in seconds.items())
@@ -106,6 +114,7 @@ def main() -> None:
     if workdir.result.exists():
         console.print("this run is complete; another --seed or --workdir begins a new one", highlight=False)
         print_result(records.load(workdir).result or {}, workdir, console)
+        draw(workdir, console, missing_only=True)  # it may have been stopped before
         return
     reporter = RunReporter(config, console, workers.workers)
     search = Search(Task(config, workdir, images, load_test, data_seconds, workers), reporter)
@@ -132,10 +141,7 @@ def main() -> None:
             "--genome=..., or search in another --workdir"
         ) from error
     print_result(result, workdir, console)
-    from jaxevo import charts
-
-    written = charts.draw_run(records.load(workdir), workdir.path)
-    console.print(f"pictures {', '.join(map(str, written))}", highlight=False, markup=False, soft_wrap=True)
+    draw(workdir, console, missing_only=False)
 
 
 if __name__ == "__main__":

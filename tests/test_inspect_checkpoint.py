@@ -10,6 +10,7 @@ import pytest
 from test_report import LAST, RESULT, individual_record, retraining, table_records, write_run
 
 from jaxevo import genome as genomes
+from jaxevo import report
 
 LAUNCHER = pathlib.Path(__file__).parent.parent / "launch" / "inspect_checkpoint.py"
 
@@ -52,10 +53,12 @@ def test_text_and_json(folder):
         start(folder, "--workdir=young", "--id=1", columns=120),
         start(folder, "--workdir=empty"),
         start(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
+        start(folder, "--workdir=young", "--id=1", "--plot=of/young"),
+        start(folder, "--genome=evoA.json", "--plot=of/genomes"),
     ]
     results = [finish(process) for process in processes]
-    assert [(code, err) for code, _, err in results] == [(0, "")] * 4
-    text, young, empty, document = (out for _, out, _ in results)
+    assert [(code, err) for code, _, err in results] == [(0, "")] * 6
+    text, young, empty, document, _, genome = (out for _, out, _ in results)
 
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "…" not in text  # rich's mark of text that is cut off
@@ -84,15 +87,27 @@ def test_text_and_json(folder):
     assert [individual["id"] for individual in parsed["population"]] == [3, 5]
     assert parsed["operators"][0]["survived"]["successes"] == 2
     assert genomes.load(folder / "exported.json")[1]["id"] == 2
-    pictures = sorted(path.name for path in (folder / "of" / "run").iterdir())
-    assert pictures == ["cells.png", "cells.svg", "progress.png", "progress.svg"]
+    pictures = {path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()}
+    progress = ["progress.png", "progress.svg"]
+    assert pictures == {
+        "run": ["cells.png", "cells.svg", *progress],
+        "young": ["cells_1.png", "cells_1.svg", *progress],
+        "genomes": ["evoA.png", "evoA.svg"],
+    }
     assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
+    for name, cell in vars(genomes.find("evoA")[0]).items():
+        assert "\n".join([f"{name.upper()} CELL OF evoA.json", *report.draw(cell)]) in genome
+        assert f"{name.title()} cell, B = {cell.num_nodes}" in (folder / "of" / "genomes" / "evoA.svg").read_text()
 
 
 def test_errors_are_one_line(folder):
     (folder / "there.json").write_text("precious")
     cases = {
-        "give --workdir": (),
+        "give either --workdir=": (),
+        "or --genome=": ("--workdir=run", "--genome=evoA.json"),
+        "'nothing.json' is neither a file nor": ("--genome=nothing.json", "--plot=pictures"),
+        "there.json: not a JSON document": ("--genome=there.json",),
+        "--id is of a run": ("--genome=evoA.json", "--id=0"),
         "other is not the folder of a run": ("--workdir=other",),
         "missing is not the folder of a run": ("--workdir=missing",),
         "history.jsonl, line 7, is damaged": ("--workdir=damaged",),
@@ -107,4 +122,4 @@ def test_errors_are_one_line(folder):
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert err.startswith("error: ") and message in err
     assert (folder / "there.json").read_text() == "precious"
-    assert not (folder / "new.json").exists()
+    assert not (folder / "new.json").exists() and not any((folder / "pictures").glob("*"))

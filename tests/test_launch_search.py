@@ -141,13 +141,18 @@ def test_killed_at_several_moments_it_ends_as_if_it_had_not_been(whole, tmp_path
     assert (workdir / "best.json").read_text() == (expected / "best.json").read_text()
 
 
-def test_again_it_says_that_the_run_is_complete(whole, launch_environment):
+def test_again_it_says_that_the_run_is_complete_and_draws_what_is_missing(whole, launch_environment):
     workdir, _ = whole
-    before = {path: path.stat().st_mtime_ns for path in workdir.rglob("*") if path.name != "lock"}
+    missing = workdir / "cells.svg"  # as if it had been stopped between result and pictures
+    picture = missing.read_text()
+    missing.unlink()
+    kept = [path for path in workdir.rglob("*") if path.name not in ("lock", "cells.png")]
+    before = {path: path.stat().st_mtime_ns for path in kept}
     again = search(launch_environment, *TINY, f"--workdir={workdir}")
     assert again.returncode == 0
     assert "complete" in again.stdout and "test accuracy" in again.stdout
-    assert {path: path.stat().st_mtime_ns for path in workdir.rglob("*") if path.name != "lock"} == before
+    assert {path: path.stat().st_mtime_ns for path in kept} == before
+    assert missing.read_text() == picture
 
 
 def test_a_damaged_result_is_told_in_one_line(whole, tmp_path, launch_environment):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import random_genomes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -133,6 +134,25 @@ def test_an_operation_stands_where_its_edge_ends():
     for link in arranged.links:
         if link.target.state == 4:
             assert texts[str(later.ops[link.slot])].get_position()[0] == pytest.approx(arranged.end(link))
+
+
+def test_edges_that_part_are_whole():
+    node = Node((0, 0), (Op.IDENTITY, Op.IDENTITY))
+    cell = Cell((node, node, node))
+    figure, arranged = plots.draw_cells(Genome(cell, cell)), layout.arrange(cell)
+    figure.set_dpi(200)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    darkness = 255 - np.asarray(canvas.buffer_rgba())[..., :3].max(axis=2)
+    axes, y = figure.axes[0], arranged.y[0][1] + plots.MARGIN + plots.TITLE
+    below = arranged.y[1][0] - arranged.y[0][1]
+    for link in (link for link in arranged.links if link.source.state == 0):
+        for part in (0.05, 0.2, 0.5):  # of the curve, whose control points are half way down
+            along = 3 * (1 - part) * part**2 + part**3
+            down = 3 * ((1 - part) ** 2 * part + (1 - part) * part**2) / 2 + part**3
+            x = link.source.x + along * (arranged.end(link) - link.source.x)
+            column, row = axes.transData.transform((x, y + down * below))
+            assert darkness[int(figure.bbox.height - row), int(column)] > 150
 
 
 def test_depths():
