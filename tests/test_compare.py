@@ -77,7 +77,7 @@ def test_a_search_that_fails_is_left_out(tmp_path, launch_environment):
     ("flag", "words"),
     [
         ("--strategies=rea,annealing", "unknown 'annealing'; choose of rea, aging,"),
-        ("--preset=quick --strategies=aging100 --sample_size=101", "only 100"),
+        ("--preset=quick --strategies=aging100 --sample_size=101 --num_normal_cells=6", "only 100"),
         ("--strategies=rea,rea", "given twice"),
         ("--strategies=", "one is missing"),
         ("--evaluations=0", "evaluations"),
