@@ -6,27 +6,15 @@ seed by seed. JAX is not imported.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxevo.records import Run
 
-# Strategies by the names that a comparison takes, with the settings that make them.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "rea": {"strategy": "rea"},
-    "aging": {"strategy": "aging"},
-    "random": {"strategy": "random"},
-    "aco": {"strategy": "aco"},
-    "aging10": {"strategy": "aging", "population_size": 10, "sample_size": 3},
-    "aging100": {"strategy": "aging", "population_size": 100, "sample_size": 25},
-    "rea_no_crossover": {"strategy": "rea", "crossover": False},
-    "rea_no_avoidance": {"strategy": "rea", "stagnation_avoidance": False},
-    "rea_b3": {"strategy": "rea", "min_nodes": 3, "max_nodes": 3},
-    "rea_b4": {"strategy": "rea", "min_nodes": 4, "max_nodes": 4},
-}
 MEASURES = {"validation": "best validation accuracy in the search", "test": "test accuracy of the winner"}
 
 
@@ -41,7 +29,18 @@ class Outcome:
     parameters: int
     trainings: int  # of candidates; reused ones are not among them
     candidates: int
+    generations: int  # begun, the first included
+    winner: str  # canonical key of its genome
     curve: tuple[float, ...]  # best fitness after each training; 0 before the first success
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A run that came to no result."""
+
+    strategy: str
+    seed: int
+    reason: str
 
 
 def outcome(strategy: str, run: Run) -> Outcome:
@@ -52,9 +51,19 @@ def outcome(strategy: str, run: Run) -> Outcome:
         best = max(best, candidate.individual.fitness or 0.0)
         if candidate.reused is None:
             curve.append(best)
-    result, number = run.result, len(run.candidates)
-    sizes = (result["parameters"], len(curve), number)
-    return Outcome(strategy, run.config.seed, best, result["test_accuracy"], *sizes, tuple(curve))
+    result, individuals = run.result, [candidate.individual for candidate in run.candidates.values()]
+    return Outcome(
+        strategy=strategy,
+        seed=run.config.seed,
+        validation=best,
+        test=result["test_accuracy"],
+        parameters=result["parameters"],
+        trainings=len(curve),
+        candidates=len(individuals),
+        generations=1 + max(individual.generation for individual in individuals),
+        winner=run.candidates[result["id"]].individual.genome.canonical_key(),
+        curve=tuple(curve),
+    )
 
 
 def curves(outcomes: Sequence[Outcome]) -> dict[str, np.ndarray]:
@@ -94,6 +103,8 @@ def paired_tests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         for name in MEASURES:
             of_mine, of_theirs = ({each.seed: getattr(each, name) for each in runs} for runs in (mine, theirs))
             seeds = sorted(of_mine.keys() & of_theirs.keys())
+            if not seeds:  # as runs failed
+                continue
             difference = np.array([of_mine[seed] - of_theirs[seed] for seed in seeds])
             row = {"strategies": f"{first} - {other}", "measure": name, "seeds": len(seeds)}
             row |= {"difference": float(difference.mean()), "wilcoxon_p": None, "t_p": None}
@@ -105,25 +116,76 @@ def paired_tests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return rows
 
 
-def markdown(outcomes: Sequence[Outcome], caption: str) -> str:
-    """Summary and tests as Markdown."""
-    lines = [caption, "", "| strategy | seeds | best validation | test | parameters | trainings | duplicates |"]
-    lines.append("|---|---|---|---|---|---|---|")
+def alike(outcomes: Sequence[Outcome]) -> list[list[str]]:
+    """Groups of strategies that had the same curve and the same winner in every seed."""
+    groups: dict[Any, list[str]] = {}
+    for strategy, runs in _by_strategy(outcomes).items():
+        found = frozenset((each.seed, each.curve, each.winner) for each in runs)
+        groups.setdefault(found, []).append(strategy)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def markdown(outcomes: Sequence[Outcome], caption: str, failures: Sequence[Failure] = ()) -> str:
+    """Summary, curves and tests as Markdown, and what they cannot show."""
+    parts = [[caption], _summary_table(outcomes, failures), _curve_table(outcomes), _test_table(outcomes)]
+    parts += [[sentence] for sentence in _remarks(outcomes, failures)]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(names)} |", "|---" * len(names) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> list[str]:
+    names = ("strategy", "seeds", "best validation", "test", "parameters", "trainings", "duplicates")
+    failed = collections.Counter(failure.strategy for failure in failures)
+    rows = []
     for row in summary(outcomes):
         accuracies = (_spread(row[name], row[f"{name}_sd"]) for name in MEASURES)
-        sizes = f"{row['parameters']:,.0f} | {row['trainings']:.1f} | {row['duplicates']:.0%}"
-        lines.append(f"| {row['strategy']} | {row['seeds']} | {' | '.join(accuracies)} | {sizes} |")
-    tests = paired_tests(outcomes)
-    if tests:
-        seeds = max(row["seeds"] for row in tests)
-        lines += ["", "| seed by seed | of | mean difference | p (Wilcoxon) | p (paired t) |", "|---|---|---|---|---|"]
-        for row in tests:
-            values = (f"{row['wilcoxon_p']:.3f}" if row["wilcoxon_p"] is not None else "-",)
-            values += (f"{row['t_p']:.3f}" if row["t_p"] is not None else "-",)
-            difference = f"{100 * row['difference']:+.2f} points"
-            lines.append(f"| {row['strategies']} | {row['measure']} | {difference} | {' | '.join(values)} |")
-        lines += ["", _how_much_it_says(seeds)]
-    return "\n".join(lines) + "\n"
+        seeds = f"{row['seeds']}{_failed(failed.pop(row['strategy'], 0))}"
+        sizes = f"{row['parameters']:,.0f}", f"{row['trainings']:.1f}", f"{row['duplicates']:.0%}"
+        rows.append((row["strategy"], seeds, *accuracies, *sizes))
+    rows += [(strategy, f"0{_failed(number)}", *["-"] * 5) for strategy, number in failed.items()]
+    return _table(names, rows)
+
+
+def _failed(number: int) -> str:
+    return f", {number} failed" if number else ""
+
+
+def _curve_table(outcomes: Sequence[Outcome]) -> list[str]:
+    """The mean curve and its spread, after a sixth of the trainings, a third, two thirds and all."""
+    found = curves(outcomes)
+    longest = next(iter(found.values())).shape[1]
+    trainings = sorted({max(1, round(longest * part)) for part in (1 / 6, 1 / 3, 2 / 3, 1)})
+    rows = []
+    for strategy, values in found.items():
+        at = values[:, [number - 1 for number in trainings]]
+        deviations = at.std(0, ddof=1) if len(at) > 1 else [None] * len(trainings)
+        rows.append((strategy, *map(_spread, at.mean(0), deviations)))
+    return _table(("best validation so far after trainings", *map(str, trainings)), rows)
+
+
+def _test_table(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = []
+    for row in paired_tests(outcomes):
+        values = ("-" if row[name] is None else f"{row[name]:.3f}" for name in ("wilcoxon_p", "t_p"))
+        rows.append((row["strategies"], row["measure"], f"{100 * row['difference']:+.2f} points", *values))
+    return _table(("seed by seed", "of", "mean difference", "p (Wilcoxon)", "p (paired t)"), rows) if rows else []
+
+
+def _remarks(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Iterator[str]:
+    """What the tables do not say themselves."""
+    if tests := paired_tests(outcomes):
+        yield _how_much_it_says(max(row["seeds"] for row in tests))
+    for names in alike(outcomes):
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        yield f"{listed} found the same in every seed: this budget cannot tell them apart."
+    for strategy, runs in _by_strategy(outcomes).items():
+        if all(each.generations == 1 for each in runs):
+            yield f"{strategy} never got beyond its first generation: within this budget it selected nothing."
+    for failure in failures:
+        yield f"{failure.strategy}, seed {failure.seed}, is left out, as it failed: {failure.reason}."
 
 
 def _how_much_it_says(seeds: int) -> str:
@@ -138,17 +200,21 @@ def _how_much_it_says(seeds: int) -> str:
 
 
 def table_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """A row a run, without its curve."""
-    return [{k: v for k, v in dataclasses.asdict(each).items() if k != "curve"} for each in outcomes]
+    """A row a run, without its curve and its winner's genome."""
+    return [{k: v for k, v in dataclasses.asdict(each).items() if k not in ("curve", "winner")} for each in outcomes]
 
 
-def document(outcomes: Sequence[Outcome], settings: Mapping[str, Any]) -> dict[str, Any]:
+def document(
+    outcomes: Sequence[Outcome], settings: Mapping[str, Any], failures: Sequence[Failure] = ()
+) -> dict[str, Any]:
     """Everything as plain values for JSON."""
     return {
         "settings": dict(settings),
         "runs": [dataclasses.asdict(each) | {"curve": list(each.curve)} for each in outcomes],
         "summary": summary(outcomes),
         "tests": paired_tests(outcomes),
+        "alike": alike(outcomes),
+        "failures": [dataclasses.asdict(failure) for failure in failures],
     }
 
 

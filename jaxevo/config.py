@@ -35,6 +35,19 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 
+# Strategies by name, with the settings that make them: Real et al. 2018 had P=100 and S=25; the rest are ablations.
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "rea": {"strategy": "rea"},
+    "aging": {"strategy": "aging", "population_size": 10, "sample_size": 3},
+    "aging100": {"strategy": "aging", "population_size": 100, "sample_size": 25},
+    "random": {"strategy": "random"},
+    "aco": {"strategy": "aco"},
+    "rea_no_crossover": {"strategy": "rea", "crossover": False},
+    "rea_no_avoidance": {"strategy": "rea", "stagnation_avoidance": False},
+    "rea_b3": {"strategy": "rea", "min_nodes": 3, "max_nodes": 3},
+    "rea_b4": {"strategy": "rea", "min_nodes": 4, "max_nodes": 4},
+}
+
 # Settings that runs of earlier versions do not have; the defaults are what those did.
 ADDED_LATER = (
     *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
@@ -240,9 +253,8 @@ class SearchConfig:
     seed: int = _field(0, "the run's only source of randomness")
     strategy: str = _field(
         "rea",
-        "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018, who had population_size=100 and "
-        "sample_size=25; 10 and 3 for a small one); random: no selection; aco: ant colony (DeepSwarm, Byla and Pang "
-        "2019). All try P + F G candidates",
+        "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018); random: no selection; aco: ant "
+        "colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
         ("rea", "aging", "random", "aco"),
     )
     max_trainings: int = _field(

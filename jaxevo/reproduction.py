@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxevo import config as configs
-from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
+from jaxevo.config import STRATEGIES, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.errors import InputError
 from jaxevo.workdir import read_json
 
@@ -29,7 +29,7 @@ LABELS = {
     "aco": "ant colony (after DeepSwarm)",
     "aging": "aging evolution (Real et al.)",
 }
-SEARCHED = {"aco": {"strategy": "aco"}, "aging": {"strategy": "aging", "population_size": 10, "sample_size": 3}}
+SEARCHED = {name: STRATEGIES[name] for name in ("aco", "aging")}
 NOTES = {
     "deepswarm": "published only; there the test images had a part in fitness and in the choice of weights",
     "aging": "the paper: never converged with so small a population",

@@ -13,14 +13,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags, logging
 from rich.console import Console
 
 from jaxevo import config as configs
-from jaxevo.config import SearchConfig
+from jaxevo.config import STRATEGIES, SearchConfig
 from jaxevo.errors import InputError, printable
 from jaxevo.progress import RunReporter
 from jaxevo.workdir import Workdir, changed_versions, read_json, write_json
@@ -58,6 +58,12 @@ def define_preset_flag() -> None:
     )
 
 
+def strategies_listed() -> str:
+    """The strategies that have settings of their own, for help texts."""
+    own = {name: {k: v for k, v in made.items() if k != "strategy"} for name, made in STRATEGIES.items()}
+    return "; ".join(f"{name}: {_listed(settings)}" for name, settings in own.items() if settings)
+
+
 def define_recipe_flag(what: str) -> None:
     """Which settings of a training are changed by flags."""
     text = f"settings of {what} to begin with; paper: as in the paper; modern: {_listed(configs.RECIPES['modern'])}"
@@ -73,8 +79,10 @@ def recipe(prefix: str = "") -> dict[str, Any]:
     return {prefix + name: value for name, value in configs.RECIPES[FLAGS.recipe].items()}
 
 
-def resolve_config(settings: Iterable[str], console: Console) -> tuple[SearchConfig, str]:
-    """The configuration that preset, recipe and flags give, and the preset's name."""
+def resolve_configs(
+    strategies: Sequence[str], settings: Iterable[str], console: Console
+) -> tuple[dict[str, SearchConfig], str]:
+    """By strategy the configuration that preset, recipe, strategy and flags give, and the preset's name."""
     import jax
 
     from jaxevo.datasets import load_train_data
@@ -87,8 +95,9 @@ def resolve_config(settings: Iterable[str], console: Console) -> tuple[SearchCon
         console.print(f"preset {name}, as this is a {backend.upper()}; --preset=... chooses another", highlight=False)
     default = SearchConfig()
     images, _ = load_train_data(flagged.get("dataset", default.data.dataset), FLAGS.data_dir)
-    config = configs.replace(default, configs.preset(name, len(images)) | recipe("final_") | flagged)
-    return with_engine(config), name
+    begin = configs.preset(name, len(images)) | recipe("final_")
+    resolved = {each: configs.replace(default, begin | STRATEGIES[each] | flagged) for each in strategies}
+    return {each: with_engine(config) for each, config in resolved.items()}, name
 
 
 def with_engine(config: SearchConfig) -> SearchConfig:
@@ -157,9 +166,13 @@ def enter(workdir: Workdir, config: SearchConfig, preset: str, images: SearchDat
     return handle
 
 
+class NoResultError(InputError):
+    """A search that failed; nothing else is wrong, so others can go on."""
+
+
 @contextlib.contextmanager
 def open_search(config: SearchConfig, preset: str, workdir: Workdir, console: Console) -> Iterator[Search]:
-    """A search in its folder, which is locked meanwhile; a failed one becomes an `InputError` that names the folder."""
+    """A search in its folder, which is locked meanwhile; a failed one is a `NoResultError` that names the folder."""
     from jaxevo.evaluation import DivergedError
     from jaxevo.search import Search, SearchFailedError, Task
 
@@ -170,7 +183,7 @@ def open_search(config: SearchConfig, preset: str, workdir: Workdir, console: Co
         with reporter.live():
             yield Search(Task(config, workdir, images, load_test, seconds), reporter)
     except (SearchFailedError, DivergedError) as error:
-        raise InputError(f"{workdir.path}: {error}") from error
+        raise NoResultError(f"{workdir.path}: {error}") from error
     finally:
         os.close(handle)
 

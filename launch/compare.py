@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import sys
+from collections.abc import Mapping
 
 import common
 from absl import flags
@@ -16,8 +17,8 @@ from rich.markdown import Markdown
 
 from jaxevo import comparison, records
 from jaxevo import config as configs
-from jaxevo.comparison import VARIANTS, Outcome
-from jaxevo.config import SearchConfig
+from jaxevo.comparison import Failure, Outcome
+from jaxevo.config import STRATEGIES, SearchConfig
 from jaxevo.errors import InputError
 from jaxevo.workdir import Workdir, write_csv, write_json, write_text
 
@@ -27,7 +28,11 @@ OWN = {"strategy", "seed", "max_trainings", "num_generations"}
 SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items() if name not in OWN}
 CANDIDATES = 20  # at most so many for each training, should nearly all be isomorphic to earlier ones
 
-flags.DEFINE_list("strategies", ["rea", "aging", "random", "aco"], f"which to compare, of: {', '.join(VARIANTS)}")
+flags.DEFINE_list(
+    "strategies",
+    ["rea", "aging", "random", "aco"],
+    f"which to compare, of: {', '.join(STRATEGIES)}. Over the preset's settings, {common.strategies_listed()}",
+)
 flags.DEFINE_integer("seeds", 3, "searches of each, with seeds from 0", lower_bound=1)
 flags.DEFINE_integer("evaluations", 60, "trainings of candidates a search, isomorphic ones not counted", lower_bound=1)
 flags.DEFINE_string("workdir", None, "folder of the comparison (default: runs/compare-<dataset>-<preset>)")
@@ -39,23 +44,25 @@ common.define_machine_flags()
 
 def check_strategies() -> None:
     """Raises `InputError` for strategies that are not there."""
-    unknown = [name for name in FLAGS.strategies if name not in VARIANTS]
+    unknown = [name for name in FLAGS.strategies if name not in STRATEGIES]
     if unknown or not FLAGS.strategies or len(set(FLAGS.strategies)) < len(FLAGS.strategies):
         named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
-        raise InputError(f"strategies={','.join(FLAGS.strategies)}: {named}; choose of {', '.join(VARIANTS)}")
+        raise InputError(f"strategies={','.join(FLAGS.strategies)}: {named}; choose of {', '.join(STRATEGIES)}")
 
 
-def configurations(base: SearchConfig) -> list[tuple[str, SearchConfig]]:
+def configurations(resolved: Mapping[str, SearchConfig]) -> list[tuple[str, SearchConfig]]:
     """Every search, those of a seed together."""
     common_settings = {"max_trainings": FLAGS.evaluations, "num_generations": CANDIDATES * FLAGS.evaluations}
     return [
-        (name, configs.replace(base, VARIANTS[name] | common_settings | {"seed": seed}))
+        (name, configs.replace(config, common_settings | {"seed": seed}))
         for seed in range(FLAGS.seeds)
-        for name in FLAGS.strategies
+        for name, config in resolved.items()
     ]
 
 
-def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, preset: str) -> str:
+def write(
+    outcomes: list[Outcome], failures: list[Failure], path: pathlib.Path, config: SearchConfig, preset: str
+) -> str:
     """Tables and plots; returns the Markdown."""
     from jaxevo import charts, plots
 
@@ -64,10 +71,10 @@ def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, pre
         f"Strategies on {dataset}: {FLAGS.evaluations} trainings a search, preset {preset}. Mean ± standard deviation "
         "over seeds; test accuracy is that of the winner after the final training."
     )
-    text = comparison.markdown(outcomes, caption)
+    text = comparison.markdown(outcomes, caption, failures)
     write_text(path / "comparison.md", text)
     write_csv(path / "comparison.csv", comparison.table_rows(outcomes))
-    write_json(path / "comparison.json", comparison.document(outcomes, configs.flatten(config)))
+    write_json(path / "comparison.json", comparison.document(outcomes, configs.flatten(config), failures))
     title = f"{dataset}, mean of {seeds} seeds and from the worst to the best" if seeds > 1 else f"{dataset}, one seed"
     plots.save(charts.best_so_far(comparison.curves(outcomes), title), path / "best_so_far")
     winners = [charts.Point(each.strategy, each.parameters, each.test) for each in outcomes]
@@ -75,25 +82,39 @@ def write(outcomes: list[Outcome], path: pathlib.Path, config: SearchConfig, pre
     return text
 
 
+def run(
+    searches: list[tuple[str, SearchConfig]], preset: str, path: pathlib.Path, console: Console
+) -> tuple[list[Outcome], list[Failure]]:
+    """Carries one search after the other to its end; one that fails does not keep the others from it."""
+    outcomes, failures = [], []
+    for number, (name, config) in enumerate(searches, 1):
+        workdir = Workdir(path / f"{name}-seed{config.seed}")
+        console.print(f"search {number} of {len(searches)}: {workdir.path}", highlight=False, soft_wrap=True)
+        try:
+            with common.open_search(config, preset, workdir, console) as search:
+                if not workdir.result.exists():
+                    search.run()
+            outcomes.append(comparison.outcome(name, records.load(workdir)))
+        except common.NoResultError as error:
+            console.print(f"failed: {error}", highlight=False, markup=False, soft_wrap=True)
+            failures.append(Failure(name, config.seed, str(error)))
+    if not outcomes:
+        raise InputError(f"every search failed; the last, {failures[-1].reason}")
+    order = {name: k for k, name in enumerate(FLAGS.strategies)}
+    return sorted(outcomes, key=lambda each: (order[each.strategy], each.seed)), failures
+
+
 def main() -> None:
     """Flags in, one search after the other, a table out."""
     check_strategies()
     common.use_compilation_cache()
     console = Console()
-    base, preset = common.resolve_config(SETTINGS, console)
-    searches = configurations(base)
-    path = pathlib.Path(FLAGS.workdir or f"runs/compare-{common.default_name(base)}-{preset}")
-    outcomes = []
-    for number, (name, config) in enumerate(searches, 1):
-        workdir = Workdir(path / f"{name}-seed{config.seed}")
-        console.print(f"search {number} of {len(searches)}: {workdir.path}", highlight=False, soft_wrap=True)
-        with common.open_search(config, preset, workdir, console) as search:
-            if not workdir.result.exists():
-                search.run()
-        outcomes.append(comparison.outcome(name, records.load(workdir)))
-    order = {name: k for k, name in enumerate(FLAGS.strategies)}
-    outcomes.sort(key=lambda each: (order[each.strategy], each.seed))
-    console.print(Markdown(write(outcomes, path, searches[0][1], preset)))
+    resolved, preset = common.resolve_configs(FLAGS.strategies, SETTINGS, console)
+    searches = configurations(resolved)
+    config = searches[0][1]
+    path = pathlib.Path(FLAGS.workdir or f"runs/compare-{common.default_name(config)}-{preset}")
+    outcomes, failures = run(searches, preset, path, console)
+    console.print(Markdown(write(outcomes, failures, path, config, preset)))
     console.print(f"tables and plots: {path}", highlight=False, soft_wrap=True)
 
 

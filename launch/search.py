@@ -19,7 +19,7 @@ from rich.console import Console
 
 from jaxevo import config as configs
 from jaxevo import records
-from jaxevo.config import SearchConfig, WorkerConfig
+from jaxevo.config import STRATEGIES, SearchConfig, WorkerConfig
 from jaxevo.errors import InputError
 from jaxevo.progress import RunReporter, format_duration
 from jaxevo.workdir import Workdir
@@ -28,11 +28,18 @@ if TYPE_CHECKING:  # imported late, as it brings jax
     from jaxevo.evaluation import Evaluator
 
 FLAGS = flags.FLAGS
-SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items()}
+FIELDS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items()}
+SETTINGS = {name: field for name, field in FIELDS.items() if name != "strategy"}
 WORKER_SETTINGS = {name: field for name, (_, field) in configs.leaf_fields(WorkerConfig).items()}
 
 common.define_preset_flag()
 common.define_recipe_flag("the final training")
+flags.DEFINE_enum(
+    "strategy",
+    "rea",
+    list(STRATEGIES),
+    f"{FIELDS['strategy'].metadata['help']}. Over the preset's settings, {common.strategies_listed()}",
+)
 flags.DEFINE_string("workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)")
 flags.DEFINE_bool("dry_run", False, "time two random candidates, print how long the search would take, and stop")
 flags.DEFINE_string("profile", None, "folder for a trace of JAX's profiler, of what this session does")
@@ -97,7 +104,8 @@ def main() -> None:
     common.use_compilation_cache()
     console = Console()
     workers = configs.replace(WorkerConfig(), common.given(WORKER_SETTINGS))
-    config, preset = common.resolve_config(SETTINGS, console)
+    resolved, preset = common.resolve_configs([FLAGS.strategy], SETTINGS, console)
+    config = resolved[FLAGS.strategy]
     workers.check(config)
     images, load_test, data_seconds = common.load_images(config)
     from jaxevo.evaluation import DivergedError, Evaluator, Problem

@@ -43,10 +43,41 @@ def test_a_search_of_each_strategy_and_tables_of_them(tmp_path, launch_environme
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000 and (tmp_path / f"{name}.png").stat().st_size > 1000
 
 
+# The launcher with searches that take no time, those of aco failing and others having an outcome; then of aco alone.
+WITHOUT_SEARCHES = """
+import sys
+from jaxevo import comparison, records, search
+def run(self):
+    if self.config.strategy == "aco":
+        raise search.SearchFailedError("3 candidates\\nin a row failed")
+search.Search.run = run
+records.load = lambda workdir: None
+comparison.outcome = lambda name, run: comparison.Outcome(name, 0, 0.9, 0.8, 10, 2, 2, 1, "winner", (0.5, 0.9))
+sys.path.insert(0, sys.argv.pop(1))
+import common, compare
+common.run(compare.main, "", "")
+sys.argv.append("--strategies=aco")
+common.run(compare.main, "", "")
+"""
+
+
+def test_a_search_that_fails_is_left_out(tmp_path, launch_environment):
+    flags = [*TINY, "--strategies=aco,rea", "--seeds=1", f"--workdir={tmp_path}"]
+    command = [sys.executable, "-c", WITHOUT_SEARCHES, str(REPOSITORY / "launch"), *flags]
+    done = subprocess.run(command, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    reason = f"{tmp_path}/aco-seed0: 3 candidates in a row failed"
+    assert f"failed: {reason}\nsearch 2 of 2" in done.stdout
+    written = (tmp_path / "comparison.md").read_text().splitlines()
+    assert {"| rea | 1 | 90.00% | 80.00% | 10 | 2.0 | 0% |", "| aco | 0, 1 failed | - | - | - | - | - |"} < {*written}
+    assert f"aco, seed 0, is left out, as it failed: {reason}." in written
+    assert done.stderr == f"error: every search failed; the last, {reason}\n" and done.returncode == 2
+
+
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
         ("--strategies=rea,annealing", "unknown 'annealing'; choose of rea, aging,"),
+        ("--preset=quick --strategies=aging100 --sample_size=101 --num_normal_cells=6", "only 100"),
         ("--strategies=rea,rea", "given twice"),
         ("--strategies=", "one is missing"),
         ("--evaluations=0", "evaluations"),
@@ -54,7 +85,7 @@ def test_a_search_of_each_strategy_and_tables_of_them(tmp_path, launch_environme
     ],
 )
 def test_wrong_input_ends_in_one_line(flag, words, tmp_path, launch_environment):
-    done = compare(launch_environment, flag, f"--workdir={tmp_path / 'run'}")
+    done = compare(launch_environment, *flag.split(), f"--workdir={tmp_path / 'run'}")
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and words in done.stderr
     assert not (tmp_path / "run").exists()

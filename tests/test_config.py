@@ -7,6 +7,7 @@ import pytest
 from jaxevo.config import (
     ADDED_LATER,
     RECIPES,
+    STRATEGIES,
     ColonyConfig,
     DataConfig,
     EvolutionConfig,
@@ -231,6 +232,25 @@ def test_replace_is_the_reverse_of_flatten():
     assert flatten(changed) == others
     assert replace(changed, DEFAULTS) == config
     assert replace(config, {}) == config == SearchConfig()
+
+
+def test_named_strategies():
+    made = {name: replace(SearchConfig(), settings) for name, settings in STRATEGIES.items()}
+    assert len(set(made.values())) == len(made)
+    assert made["rea"] == SearchConfig()
+    assert {name for name, config in made.items() if name == config.strategy} == {"rea", "aging", "random", "aco"}
+    sizes = {
+        name: (config.evolution.population_size, config.evolution.sample_size)
+        for name, config in made.items()
+        if config.strategy == "aging"
+    }
+    assert sizes == {"aging": (10, 3), "aging100": (100, 25)}
+
+
+def test_named_strategies_over_a_preset():
+    config = replace(SearchConfig(), preset("quick", 1437) | STRATEGIES["aging"] | {"sample_size": 5})
+    assert (config.strategy, config.evolution.population_size, config.evolution.sample_size) == ("aging", 10, 5)
+    assert config.evolution.num_offspring == preset("quick", 1437)["num_offspring"]
 
 
 def test_aging_needs_a_mutation():

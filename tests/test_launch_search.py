@@ -185,6 +185,8 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         (["--dataset=mnist", "--data_dir=/no/such/folder"], ["/no/such/folder"]),
         (["--num_normal_cells=6"], ["num_normal_cells=6", "32x32", "8x8"]),
         (["--crossover_bias=2"], ["crossover_bias=2"]),
+        # The strategy's P, not the preset's; else the number of cells, which is looked at later, would be wrong.
+        (["--strategy=aging", "--sample_size=11", "--num_normal_cells=6"], ["sample_size=11", "only 10"]),
         (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
         (["--conv_kind=full", "--engine=universal"], ["engine=compiled"]),
         (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),

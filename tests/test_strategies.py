@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import runpy
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import REPOSITORY
 from scipy.stats import binomtest, wilcoxon
 
 from jaxevo.aging import AgingEvolution
@@ -313,40 +315,12 @@ def test_greedy_ants_repeat_the_best():
     assert all(individual.genome == history[1].genome for individual in history[3:])
 
 
-def matches(genome: Genome, target: Genome) -> float:
-    """The share of a target's inputs and ops that a genome has, nodes in excess counting as misses."""
-    hits, asked = 0, 0
-    for name in CELLS:
-        nodes, wanted = getattr(genome, name).nodes, getattr(target, name).nodes
-        asked += 4 * max(len(nodes), len(wanted))
-        for a, b in zip(nodes, wanted, strict=False):  # states 0 and 1 are the same
-            hits += sum(max(i, 1) == max(j, 1) for i, j in zip(a.inputs, b.inputs, strict=True))
-            hits += sum(op == other for op, other in zip(a.ops, b.ops, strict=True))
-    return hits / asked
-
-
-def found(settings: dict[str, Any], seed: int, noise: float) -> float:
-    """The true fitness of what a strategy holds for the best after 120 candidates."""
-    rng = np.random.default_rng([1, seed])
-    target = Genome(random_cell(rng, 6), random_cell(rng, 6))
-    strategy = make_strategy(replace(SearchConfig(), {"num_generations": 11, "seed": seed} | settings))
-
-    def measured(individual: Individual) -> float:
-        error = noise * np.random.default_rng([2, seed, individual.id]).normal() if noise else 0.0
-        return max(0.0, matches(individual.genome, target) + error)
-
-    run(strategy, measured)
-    assert strategy.best is not None
-    return matches(strategy.best.genome, target)
-
-
 @pytest.mark.parametrize(("noise", "bound"), [(0.0, 1e-3), (0.02, 1e-2)])
 def test_all_beat_random_search_where_the_best_is_known(noise: float, bound: float):
-    seeds = range(20)
-    baseline = np.array([found({"strategy": "random"}, seed, noise) for seed in seeds])
-    for settings in ({"strategy": "rea"}, {"strategy": "aging", "sample_size": 3}, {"strategy": "aco"}):
-        gain = np.array([found(settings, seed, noise) for seed in seeds]) - baseline
-        assert wilcoxon(gain, alternative="greater").pvalue < bound, settings
+    found = runpy.run_path(str(REPOSITORY / "benchmarks" / "strategies.py"))["found"]
+    best = {name: np.array([found(name, seed, 120, (6, 6), noise) for seed in range(20)]) for name in KINDS}
+    for name in ("rea", "aging", "aco"):
+        assert wilcoxon(best[name] - best["random"], alternative="greater").pvalue < bound, name
 
 
 def test_the_best_of_all_is_kept():
