@@ -64,6 +64,14 @@ def strategies_listed() -> str:
     return "; ".join(f"{name}: {_listed(settings)}" for name, settings in own.items() if settings)
 
 
+def check_names(flag: str, names: Sequence[str], known: Iterable[str]) -> None:
+    """Raises `InputError` unless they are some of those known, each once."""
+    unknown = [name for name in names if name not in known]
+    if unknown or not names or len(set(names)) < len(names):
+        named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
+        raise InputError(f"{flag}={','.join(names)}: {named}; choose of {', '.join(known)}")
+
+
 def define_recipe_flag(what: str) -> None:
     """Which settings of a training are changed by flags."""
     text = f"settings of {what} to begin with; paper: as in the paper; modern: {_listed(configs.RECIPES['modern'])}"

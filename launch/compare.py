@@ -42,14 +42,6 @@ common.define_config_flags(SETTINGS, configs.flatten(SearchConfig()), "preset pa
 common.define_machine_flags()
 
 
-def check_strategies() -> None:
-    """Raises `InputError` for strategies that are not there."""
-    unknown = [name for name in FLAGS.strategies if name not in STRATEGIES]
-    if unknown or not FLAGS.strategies or len(set(FLAGS.strategies)) < len(FLAGS.strategies):
-        named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
-        raise InputError(f"strategies={','.join(FLAGS.strategies)}: {named}; choose of {', '.join(STRATEGIES)}")
-
-
 def configurations(resolved: Mapping[str, SearchConfig]) -> list[tuple[str, SearchConfig]]:
     """Every search, those of a seed together."""
     common_settings = {"max_trainings": FLAGS.evaluations, "num_generations": CANDIDATES * FLAGS.evaluations}
@@ -106,7 +98,7 @@ def run(
 
 def main() -> None:
     """Flags in, one search after the other, a table out."""
-    check_strategies()
+    common.check_names("strategies", FLAGS.strategies, STRATEGIES)
     common.use_compilation_cache()
     console = Console()
     resolved, preset = common.resolve_configs(FLAGS.strategies, SETTINGS, console)

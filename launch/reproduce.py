@@ -92,7 +92,11 @@ class Reproduction:
         if model == "deepswarm":
             return [row]
         images, _ = self.train[task.trained_on]
-        architecture, folder = self.architecture(model), self.path / f"{model}-{task.trained_on}"
+        try:
+            architecture = self.architecture(model)
+        except common.NoResultError as error:
+            return [row | {"seeds": len(self.seeds), "note": f"failed: {error}"}]
+        folder = self.path / f"{model}-{task.trained_on}"
         trained = self.fit(folder, architecture, task)
         size, number = self.problem(task).complexity(architecture), self.budget.train_examples or len(images)
         epochs = self.training.epochs
@@ -242,20 +246,11 @@ def _other_versions(parts: list[dict[str, Any]]) -> list[str]:
     return sorted({f"trained with {change}" for part in parts for change in changed_versions(part)})
 
 
-def check_models() -> None:
-    """Raises `InputError` for rows that are not there."""
-    wanted = FLAGS.models if FLAGS.models is not None else list(LABELS)
-    unknown = [name for name in wanted if name not in LABELS]
-    if unknown or not wanted or len(set(wanted)) < len(wanted):
-        named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
-        raise InputError(f"models={','.join(wanted)}: {named}; choose of {', '.join(LABELS)}")
-
-
 def main() -> None:
     """Flags in, one row after the other, a table out."""
     if FLAGS.table is None:
         raise InputError(f"give --table={'|'.join(TABLES)}")
-    check_models()
+    common.check_names("models", FLAGS.models if FLAGS.models is not None else list(LABELS), LABELS)
     common.use_compilation_cache()
     console = Console()
     epochs = f"-{FLAGS.epochs}epochs" if FLAGS.epochs else ""
