@@ -2,13 +2,17 @@
 
 import itertools
 import json
+import statistics
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from conftest import REPOSITORY
 
+from jaxevo import complexity
 from jaxevo import genome as genomes
+from jaxevo.config import NetworkConfig
 from jaxevo.genome import MAX_FILE_BYTES, MAX_NODES, OPS, Cell, Genome, Node, Op
 from jaxevo.variation import random_cell, random_genome
 
@@ -250,3 +254,18 @@ def test_evolution_needs_no_jax():
         "assert not {'jax', 'flax', 'orbax'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_evo_a_and_evo_b_are_the_best_trained_again_of_the_search_in_docs():
+    folder = REPOSITORY / "docs" / "mnist-search"
+    history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    fresh = json.loads((folder / "fresh.json").read_text())
+    best = sorted(fresh, key=lambda number: (-statistics.fmean(fresh[number]), int(number)))
+    for name, number in zip(("evoA", "evoB"), best, strict=False):
+        genome, metadata = genomes.load(genomes.shipped_path(name))
+        record = history[int(number)]
+        assert (metadata["provenance"]["individual"], metadata["search_fitness"]) == (record["id"], record["fitness"])
+        assert genome == Genome.from_dict(record["genome"]) and metadata["fresh_fitness"] == fresh[number]
+        assert metadata["provenance"]["candidates"] == len(history)
+        size = complexity.measure(genome, NetworkConfig(channels=24), (28, 28, 1), 10).parameters
+        assert size == metadata["parameters"]["channels=24"] <= 250_000
