@@ -86,34 +86,42 @@ class Reproduction:
 
     def rows(self, model: str, task: Task) -> list[dict[str, Any]]:
         """The rows of a model, one for each way of resizing the test images."""
-        from jaxevo.classifier import summarize
-
         row = reproduction.published_row(model, task)
         if model == "deepswarm":
             return [row]
-        images, _ = self.train[task.trained_on]
         try:
             architecture = self.architecture(model)
         except common.NoResultError as error:
             return [row | {"seeds": len(self.seeds), "note": f"failed: {error}"}]
         folder = self.path / f"{model}-{task.trained_on}"
         trained = self.fit(folder, architecture, task)
-        size, number = self.problem(task).complexity(architecture), self.budget.train_examples or len(images)
-        epochs = self.training.epochs
-        row |= {"parameters": size.parameters, "multiply_adds": size.multiply_adds, "seeds": len(self.seeds)}
-        row["training"] = f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {len(images):,} images"
-        row["note"] = "; ".join(filter(None, (self.provenance(model), row["note"], *_other_versions(trained))))
-        row["seconds"] = statistics.fmean(each["seconds"] for each in trained)
-        row["device"] = ", ".join(sorted({each["device"] for each in trained}))
+        notes = (self.provenance(model), row["note"], *_other_versions(trained))
+        row |= self.described(architecture, task, trained) | {"note": "; ".join(filter(None, notes))}
         if failures := [each["failure"] for each in trained if each["failure"]]:
             return [row | {"note": f"failed: {failures[0]}"}]
-        scores = [self.score(folder, seed, task) for seed in self.seeds]
-        rows = []
+        return [row | scores for scores in self.scores(folder, task)]
+
+    def described(self, model: Architecture, task: Task, trained: list[dict[str, Any]]) -> dict[str, Any]:
+        """Sizes, and how it was trained."""
+        size, images = self.problem(task).complexity(model), len(self.train[task.trained_on][0])
+        number, epochs = self.budget.train_examples or images, self.training.epochs
+        return {
+            **{"parameters": size.parameters, "multiply_adds": size.multiply_adds, "seeds": len(self.seeds)},
+            "training": f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {images:,} images",
+            "seconds": statistics.fmean(each["seconds"] for each in trained),
+            "device": ", ".join(sorted({each["device"] for each in trained})),
+        }
+
+    def scores(self, folder: pathlib.Path, task: Task) -> list[dict[str, Any]]:
+        """Accuracies of all seeds' weights, for each way of resizing the test images."""
+        from jaxevo.classifier import summarize
+
+        scores, rows = [self.score(folder, seed, task) for seed in self.seeds], []
         for method, test in self.tests[task].items():
             found = summarize([score[method] for score in scores], len(test))
             low, high = found["interval"]
             resize = method if len(self.tests[task]) > 1 else None
-            rows.append(row | {"resize": resize, "mean": found["mean"], "std": found["std"], "low": low, "high": high})
+            rows.append({"resize": resize, "mean": found["mean"], "std": found["std"], "low": low, "high": high})
         return rows
 
     @functools.cache  # noqa: B019  the object lives as long as the process
