@@ -15,8 +15,7 @@ from test_report import RESULT, individual_record, write_run
 from jaxevo import charts, plots, records
 from jaxevo import config as configs
 from jaxevo.charts import Point
-from jaxevo.comparison import VARIANTS
-from jaxevo.config import SearchConfig
+from jaxevo.config import STRATEGIES, SearchConfig
 from jaxevo.errors import InputError
 from jaxevo.strategies import make_strategy
 
@@ -160,7 +159,7 @@ def winners(names: list[str], seeds: int) -> list[Point]:
 
 @pytest.mark.parametrize(("number", "seeds"), [(1, 1), (6, 10), (10, 6), (40, 2)])
 def test_many_networks_share_the_marks_of_their_names(number, seeds):
-    names = [*VARIANTS, *(f"strategy {k}" for k in range(30))][:number]
+    names = [*STRATEGIES, *(f"strategy {k}" for k in range(31))][:number]
     points = [*winners(names, seeds), *charts.PAPER["mnist"]]
     figure = charts.parameters_against_error(points)
     said = assert_readable(figure)
@@ -229,7 +228,7 @@ def test_best_so_far_shows_mean_and_spread():
 @pytest.mark.parametrize(("number", "seeds", "trainings"), [(1, 1, 1), (10, 3, 300)])
 def test_best_so_far_of_any_number_of_strategies(number, seeds, trainings):
     fitness = np.maximum.accumulate(np.random.default_rng(0).uniform(0.9, 0.99, (number, seeds, trainings)), axis=2)
-    curves = dict(zip(VARIANTS, fitness, strict=False))
+    curves = dict(zip(STRATEGIES, fitness, strict=False))
     figure = charts.best_so_far(curves, "digits")
     assert set(curves) <= set(assert_readable(figure))
     assert [axes.get_title() for axes in figure.axes] == list(curves)
