@@ -210,10 +210,10 @@ class Reproduction:
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """The table as far as it is made."""
-        caption, stem = self.caption(rows), str(self.path / FLAGS.table)
-        write_text(pathlib.Path(f"{stem}.md"), reproduction.markdown(rows, caption))
-        write_csv(pathlib.Path(f"{stem}.csv"), rows)
-        write_json(pathlib.Path(f"{stem}.json"), {"caption": caption, "rows": rows})
+        caption, path = self.caption(rows), self.path / FLAGS.table
+        write_text(path.with_suffix(".md"), reproduction.markdown(rows, caption))
+        write_csv(path.with_suffix(".csv"), rows)
+        write_json(path.with_suffix(".json"), {"caption": caption, "rows": rows})
 
     def caption(self, rows: list[dict[str, Any]]) -> str:
         """Budget, split and protocol."""
@@ -258,13 +258,15 @@ def main() -> None:
     """Flags in, one row after the other, a table out."""
     if FLAGS.table is None:
         raise InputError(f"give --table={'|'.join(TABLES)}")
-    common.check_names("models", FLAGS.models if FLAGS.models is not None else list(LABELS), LABELS)
+    table = TABLES[FLAGS.table]
+    models = table.models
+    if FLAGS.models is not None:
+        common.check_names("models", FLAGS.models, LABELS)
+        models = [name for name in LABELS if name in FLAGS.models]
     common.use_compilation_cache()
     console = Console()
     epochs = f"-{FLAGS.epochs}epochs" if FLAGS.epochs else ""
     path = pathlib.Path(FLAGS.workdir or f"runs/reproduce-{FLAGS.budget}-{FLAGS.recipe}{epochs}")
-    table = TABLES[FLAGS.table]
-    models = table.models if FLAGS.models is None else [name for name in LABELS if name in FLAGS.models]
     made = Reproduction(table, path, console)
     common.lock(path)
     parts = [(model, task) for task in table.tasks for model in models]
