@@ -12,8 +12,8 @@ import numpy as np
 from flax import nnx
 
 from jaxevo.config import TrainingConfig
-from jaxevo.evaluation import device_name
 from jaxevo.genome import Genome
+from jaxevo.machine import device_name
 from jaxevo.training import Trainer, split
 from jaxevo.variation import random_cell
 from jaxevo.workdir import versions

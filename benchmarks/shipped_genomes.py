@@ -18,8 +18,10 @@ from jaxevo import complexity, records
 from jaxevo.config import NetworkConfig, SearchConfig
 from jaxevo.datasets import load_search_data
 from jaxevo.datasets.splits import training_subset
-from jaxevo.evaluation import Evaluator, Problem, device_name
+from jaxevo.engines import Problem
+from jaxevo.evaluation import Evaluator
 from jaxevo.genome import dumps
+from jaxevo.machine import device_name
 from jaxevo.records import Candidate, Run
 from jaxevo.workdir import Workdir, read_json, write_json, write_text
 

@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> list[dict]:
         }
         rows.append({"genome": name, "way": "Flax's layers"} | time_flax(genome, config, images, labels, args.repeats))
         for way, (module, trainer, inputs) in ways.items():
-            before = trainer.compile_seconds
+            before = trainer.compile_clock.seconds
             milliseconds = time_epochs(module, trainer, inputs, images, labels, args.repeats)
-            compiling = trainer.compile_seconds - before
+            compiling = trainer.compile_clock.seconds - before
             rows.append({"genome": name, "way": way, "compile": compiling, "ms": milliseconds})
         if torch_network is not None:
             milliseconds = time_torch(genome, config, images, labels, args.repeats)

@@ -25,7 +25,8 @@ from rich.table import Table
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import SearchData, load_search_data
-from jaxevo.evaluation import Evaluator, Problem
+from jaxevo.engines import Problem
+from jaxevo.evaluation import Evaluator
 from jaxevo.evolution import RegularizedEvolution
 from jaxevo.genome import Genome
 from jaxevo.training import draw_epoch, plan

@@ -17,8 +17,9 @@ from jaxevo.baselines import Architecture, describe, from_description
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.datasets.splits import training_subset
+from jaxevo.engines import CompiledEngine, Problem
 from jaxevo.errors import printable
-from jaxevo.evaluation import CompiledEngine, Problem, fit, on_device
+from jaxevo.evaluation import fit, on_device
 from jaxevo.genome import Genome
 from jaxevo.resumable import fit_resumably
 from jaxevo.training import Trainer, split

@@ -205,9 +205,9 @@ def table_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def document(
-    outcomes: Sequence[Outcome], settings: Mapping[str, Any], failures: Sequence[Failure] = ()
+    outcomes: Sequence[Outcome], settings: Mapping[str, Mapping[str, Any]], failures: Sequence[Failure] = ()
 ) -> dict[str, Any]:
-    """Everything as plain values for JSON."""
+    """Everything as plain values for JSON; `settings`: those of each strategy."""
     return {
         "settings": dict(settings),
         "runs": [dataclasses.asdict(each) | {"curve": list(each.curve)} for each in outcomes],

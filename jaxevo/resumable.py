@@ -12,7 +12,8 @@ import numpy as np
 
 from jaxevo.checkpoint import CheckpointError, Checkpoints, flatten, unflatten
 from jaxevo.config import TrainingConfig
-from jaxevo.evaluation import Prepared, Seed, fit
+from jaxevo.engines import Prepared, Seed
+from jaxevo.evaluation import fit
 from jaxevo.training import TrainState
 
 _CHECKPOINT_SHARE = 0.05  # of the training's time: short epochs go without a checkpoint

@@ -22,7 +22,8 @@ from jaxevo.classifier import Classifier, Source, wilson_interval
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import training_subset
-from jaxevo.evaluation import Engine, Evaluation, Evaluator, Problem, Seed, make_engine
+from jaxevo.engines import Engine, Problem, Seed, make_engine
+from jaxevo.evaluation import Evaluation, Evaluator
 from jaxevo.genome import Genome, dumps
 from jaxevo.resumable import fit_resumably
 from jaxevo.strategies import make_strategy
@@ -318,7 +319,7 @@ class Search:
         config, seed = self.config.final_training, (self.config.seed, _FINAL)
         checkpoints = checkpoint.Checkpoints(self.task.workdir.final_checkpoints)
         prepared = self.final_engine.prepare(winner.genome, seed)
-        prepared.trainer.charge_compile_seconds()  # what came before has been put down elsewhere
+        self.final_engine.compile_clock.charge()  # what came before has been put down elsewhere
 
         def on_epoch(epoch: int, loss: float) -> None:
             self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
@@ -328,7 +329,7 @@ class Search:
         trained = fit_resumably(
             prepared, *data, config, seed, self.all_images, checkpoints, identity, on_epoch, message
         )
-        compiling = prepared.trainer.charge_compile_seconds()
+        compiling = self.final_engine.compile_clock.charge()
         self._spend({"compile": compiling, "checkpoint": trained.writing})
         self._spend({"train": trained.session - compiling - trained.writing})
         return trained.state, trained.seconds
@@ -348,7 +349,7 @@ class Search:
         begin = time.perf_counter()
         validation = classifier.accuracy(data.validation)
         accuracy = classifier.accuracy(test)
-        compiling = classifier.trainer.charge_compile_seconds()
+        compiling = classifier.trainer.compile_clock.charge()
         self._spend({"compile": compiling, "evaluate": time.perf_counter() - begin - compiling})
         result = self._result(winner, seconds) | {
             "dataset": data.name,

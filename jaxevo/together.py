@@ -27,21 +27,18 @@ class Trainer:
 
     def __init__(self, single: training.Trainer, candidates: int):
         self.candidates, self.batch_size = candidates, single.batch_size
-        self.compile_clock = training.CompileClock()
         epoch = functools.partial(training.run_epoch, single.graphdef, single.batch_size)
         predict = functools.partial(training.predict_chunk, single.graphdef, single.batch_size)
         mapped = jax.vmap(epoch, in_axes=(0, 0, None, None, 0, None, 0, None))
-        self._epoch = Program(mapped, donate_argnums=(0,), clock=self.compile_clock)
-        self._predict = Program(jax.vmap(predict, in_axes=(0, 0, 0, None)), donate_argnums=(), clock=self.compile_clock)
+        self._epoch = Program(mapped, donate_argnums=(0,), clock=single.compile_clock)
+        self._predict = Program(
+            jax.vmap(predict, in_axes=(0, 0, 0, None)), donate_argnums=(), clock=single.compile_clock
+        )
         devices = jax.devices()
         number = max(n for n in range(1, len(devices) + 1) if candidates % n == 0)
         mesh = Mesh(np.array(devices[:number]), ("candidates",))
         self._divided = NamedSharding(mesh, PartitionSpec("candidates"))
         self._everywhere = NamedSharding(mesh, PartitionSpec())
-
-    def charge_compile_seconds(self) -> float:
-        """As `training.Trainer`'s."""
-        return self.compile_clock.charge()
 
     def train(
         self,

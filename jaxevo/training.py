@@ -92,28 +92,19 @@ def split(module: nnx.Module) -> Split:
 class Trainer:
     """Compiled epoch and prediction of one module definition on images of one shape.
 
-    `inputs` are further arguments of the module's call (an encoded genome, or none). Letters: `M` training images, `S`
-    batch size.
+    `inputs` are further arguments of the module's call (an encoded genome, or none). `compile_clock` may be shared by
+    several. Letters: `M` training images, `S` batch size.
     """
 
-    def __init__(self, graphdef: nnx.GraphDef, batch_size: int):
+    def __init__(self, graphdef: nnx.GraphDef, batch_size: int, compile_clock: CompileClock | None = None):
         self.graphdef, self.batch_size = graphdef, batch_size
-        self.compile_clock = CompileClock()
+        self.compile_clock = compile_clock or CompileClock()
         self._epoch = Program(
             functools.partial(run_epoch, graphdef, batch_size), donate_argnums=(0,), clock=self.compile_clock
         )
         self._predict = Program(
             functools.partial(predict_chunk, graphdef, batch_size), donate_argnums=(), clock=self.compile_clock
         )
-
-    def charge_compile_seconds(self) -> float:
-        """Seconds of compiling that no earlier call has returned, so that each is put down to one candidate."""
-        return self.compile_clock.charge()
-
-    @property
-    def compile_seconds(self) -> float:
-        """All seconds of compiling so far."""
-        return self.compile_clock.seconds
 
     def compile(self, state: TrainState, inputs: tuple[Any, ...], images: jax.Array, labels: jax.Array) -> None:
         """Compiles both programs, so that a later training on data of these shapes begins at once."""
@@ -171,13 +162,13 @@ class Trainer:
 
 
 class CompileClock:
-    """Adds up seconds of compiling."""
+    """All `seconds` of compiling so far."""
 
     def __init__(self) -> None:
         self.seconds = self._charged = 0.0
 
     def charge(self) -> float:
-        """Those that no earlier call has returned."""
+        """Those that no earlier call has returned, so that each is put down to one candidate."""
         new, self._charged = self.seconds - self._charged, self.seconds
         return new
 

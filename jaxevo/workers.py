@@ -34,7 +34,8 @@ from jaxevo.genome import Genome
 from jaxevo.variation import random_cell
 
 if TYPE_CHECKING:
-    from jaxevo.evaluation import Evaluation, Seed
+    from jaxevo.engines import Seed
+    from jaxevo.evaluation import Evaluation
 
 _ATTEMPTS = 2
 _MAX_FAILED_STARTS = 3  # in a row; then something other than a candidate ends the workers
@@ -243,7 +244,9 @@ def _work(pipe: connection.Connection, setup: Setup, build: Build, memory_limit:
 
 def build_evaluate(setup: Setup) -> Evaluate:
     """`Evaluator.evaluate` on the subset of the setup, compiled before the first candidate's time begins to run."""
-    from jaxevo.evaluation import Evaluator, Problem, keep_compiled
+    from jaxevo.engines import Problem
+    from jaxevo.evaluation import Evaluator
+    from jaxevo.machine import keep_compiled
 
     if setup.compilation_cache:
         keep_compiled(setup.compilation_cache)

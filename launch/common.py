@@ -110,7 +110,7 @@ def resolve_configs(
 
 def with_engine(config: SearchConfig) -> SearchConfig:
     """With the engine that `auto` means here."""
-    from jaxevo.evaluation import choose_engine
+    from jaxevo.engines import choose_engine
 
     return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)})
 
@@ -165,7 +165,7 @@ def default_name(config: SearchConfig) -> str:
 
 def enter(workdir: Workdir, config: SearchConfig, preset: str, images: SearchData) -> int:
     """Creates or opens a run's folder, and keeps other processes out until the descriptor returned is closed."""
-    from jaxevo.evaluation import device_name
+    from jaxevo.machine import device_name
 
     handle = lock(workdir.path)
     document = workdir.open(config, {"preset": preset, "device": device_name(), "data": images.digest()})
@@ -216,7 +216,7 @@ def use_compilation_cache() -> None:
     except OSError as error:
         print(f"no compilation cache ({error}): every run compiles anew", file=sys.stderr)
         return
-    from jaxevo.evaluation import keep_compiled
+    from jaxevo.machine import keep_compiled
 
     keep_compiled(str(folder))
 

@@ -53,20 +53,25 @@ def configurations(resolved: Mapping[str, SearchConfig]) -> list[tuple[str, Sear
 
 
 def write(
-    outcomes: list[Outcome], failures: list[Failure], path: pathlib.Path, config: SearchConfig, preset: str
+    outcomes: list[Outcome],
+    failures: list[Failure],
+    path: pathlib.Path,
+    searches: list[tuple[str, SearchConfig]],
+    preset: str,
 ) -> str:
     """Tables and plots; returns the Markdown."""
     from jaxevo import charts, plots
 
-    dataset, seeds = config.data.dataset, FLAGS.seeds
+    dataset, seeds = searches[0][1].data.dataset, FLAGS.seeds
     caption = (
         f"Strategies on {dataset}: {FLAGS.evaluations} trainings a search, preset {preset}. Mean ± standard deviation "
         "over seeds; test accuracy is that of the winner after the final training."
     )
+    settings = {name: configs.flatten(config) for name, config in searches if config.seed == 0}
     text = comparison.markdown(outcomes, caption, failures)
     write_text(path / "comparison.md", text)
     write_csv(path / "comparison.csv", comparison.table_rows(outcomes))
-    write_json(path / "comparison.json", comparison.document(outcomes, configs.flatten(config), failures))
+    write_json(path / "comparison.json", comparison.document(outcomes, settings, failures))
     title = f"{dataset}, mean of {seeds} seeds and from the worst to the best" if seeds > 1 else f"{dataset}, one seed"
     plots.save(charts.best_so_far(comparison.curves(outcomes), title), path / "best_so_far")
     winners = [charts.Point(each.strategy, each.parameters, each.test) for each in outcomes]
@@ -106,7 +111,7 @@ def main() -> None:
     config = searches[0][1]
     path = pathlib.Path(FLAGS.workdir or f"runs/compare-{common.default_name(config)}-{preset}")
     outcomes, failures = run(searches, preset, path, console)
-    console.print(Markdown(write(outcomes, failures, path, config, preset)))
+    console.print(Markdown(write(outcomes, failures, path, searches, preset)))
     console.print(f"tables and plots: {path}", highlight=False, soft_wrap=True)
 
 

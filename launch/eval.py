@@ -29,7 +29,7 @@ from jaxevo.workdir import versions, write_json
 if TYPE_CHECKING:  # imported late, as they bring jax
     from jaxevo.baselines import Architecture
     from jaxevo.classifier import Source
-    from jaxevo.evaluation import Problem
+    from jaxevo.engines import Problem
 
 FLAGS = flags.FLAGS
 PAPER_SIZES = {  # by --model; None: a genome
@@ -89,7 +89,8 @@ def train_and_score(console: Console) -> dict[str, Any]:
     common.use_compilation_cache()  # imports jax, which takes seconds: what can be refused has been
     from jaxevo.baselines import Baseline, describe
     from jaxevo.classifier import Source, train_classifiers
-    from jaxevo.evaluation import DivergedError, Problem
+    from jaxevo.engines import Problem
+    from jaxevo.evaluation import DivergedError
 
     model = genome or Baseline(FLAGS.model)
     source = Source(trained_on, classes, FLAGS.resize)
@@ -196,7 +197,7 @@ def main() -> None:
     console = Console()
     begin = time.perf_counter()
     document = score_weights() if FLAGS.weights else train_and_score(console)
-    from jaxevo.evaluation import device_name
+    from jaxevo.machine import device_name
 
     print_document(document, console)
     if FLAGS.output:

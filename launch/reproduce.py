@@ -31,7 +31,7 @@ from jaxevo.workdir import Workdir, changed_versions, versions, write_csv, write
 if TYPE_CHECKING:  # imported late, as they bring jax
     from jaxevo.baselines import Architecture
     from jaxevo.classifier import Classifier, Source
-    from jaxevo.evaluation import Problem
+    from jaxevo.engines import Problem
 
 FLAGS = flags.FLAGS
 
@@ -79,7 +79,7 @@ class Reproduction:
 
     def problem(self, task: Task) -> Problem:
         """What networks are built for."""
-        from jaxevo.evaluation import Problem
+        from jaxevo.engines import Problem
 
         network = self.budget.networks[task.trained_on]
         return Problem(network, self.shape(task), len(self.train[task.trained_on][1]))
@@ -171,7 +171,8 @@ class Reproduction:
     def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
         """Trains with one seed, scores, and keeps the weights."""
         from jaxevo.classifier import train_classifiers
-        from jaxevo.evaluation import DivergedError, device_name
+        from jaxevo.evaluation import DivergedError
+        from jaxevo.machine import device_name
 
         def on_epoch(seed: int, epoch: int, loss: float) -> None:
             self.say(f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}")

@@ -108,7 +108,8 @@ def main() -> None:
     config = resolved[FLAGS.strategy]
     workers.check(config)
     images, load_test, data_seconds = common.load_images(config)
-    from jaxevo.evaluation import DivergedError, Evaluator, Problem
+    from jaxevo.engines import Problem
+    from jaxevo.evaluation import DivergedError, Evaluator
     from jaxevo.search import Search, SearchFailedError, Task
 
     if FLAGS.dry_run:

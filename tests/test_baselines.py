@@ -15,8 +15,8 @@ from jaxevo.baselines import BASELINES, Baseline, describe, from_description
 from jaxevo.classifier import Classifier, Source, train_classifiers
 from jaxevo.complexity import Complexity
 from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.engines import Problem
 from jaxevo.errors import InputError
-from jaxevo.evaluation import Problem
 from jaxevo.genome import Cell, Genome, Node, Op
 from jaxevo.training import split
 

@@ -16,7 +16,7 @@ from jaxevo.checkpoint import CheckpointError, load_weights
 from jaxevo.classifier import Classifier, Source, summarize, train_classifiers, wilson_interval
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
-from jaxevo.evaluation import Problem
+from jaxevo.engines import Problem
 from jaxevo.genome import Cell, Genome, Node, Op
 from jaxevo.training import split
 

@@ -62,14 +62,22 @@ common.run(compare.main, "", "")
 
 
 def test_a_search_that_fails_is_left_out(tmp_path, launch_environment):
-    flags = [*TINY, "--strategies=aco,rea", "--seeds=1", f"--workdir={tmp_path}"]
+    flags = [*TINY, "--strategies=aco,rea_no_crossover", "--seeds=1", f"--workdir={tmp_path}"]
     command = [sys.executable, "-c", WITHOUT_SEARCHES, str(REPOSITORY / "launch"), *flags]
     done = subprocess.run(command, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     reason = f"{tmp_path}/aco-seed0: 3 candidates in a row failed"
     assert f"failed: {reason}\nsearch 2 of 2" in done.stdout
     written = (tmp_path / "comparison.md").read_text().splitlines()
-    assert {"| rea | 1 | 90.00% | 80.00% | 10 | 2.0 | 0% |", "| aco | 0, 1 failed | - | - | - | - | - |"} < {*written}
+    assert {
+        "| rea_no_crossover | 1 | 90.00% | 80.00% | 10 | 2.0 | 0% |",
+        "| aco | 0, 1 failed | - | - | - | - | - |",
+    } < {*written}
     assert f"aco, seed 0, is left out, as it failed: {reason}." in written
+    settings = json.loads((tmp_path / "comparison.json").read_text())["settings"]
+    assert {name: (own["strategy"], own["crossover"]) for name, own in settings.items()} == {
+        "aco": ("aco", True),
+        "rea_no_crossover": ("rea", False),
+    }
     assert done.stderr == f"error: every search failed; the last, {reason}\n" and done.returncode == 2
 
 

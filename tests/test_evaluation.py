@@ -1,10 +1,8 @@
-"""Engines agree, compile as often as they say, keep memory flat, and a failed candidate is only a reason."""
+"""Engines give the same fitness, compile as often as they say, and a failed candidate is only a reason."""
 
 from __future__ import annotations
 
 import dataclasses
-import pathlib
-import sys
 
 import jax
 import numpy as np
@@ -12,9 +10,11 @@ import pytest
 from conftest import random_genomes
 
 from jaxevo import config as configs
-from jaxevo.config import NetworkConfig, SearchConfig
-from jaxevo.evaluation import CompiledEngine, Evaluator, Problem, choose_engine, fit, on_device
-from jaxevo.genome import Cell, Genome, Node, Op
+from jaxevo import evaluation
+from jaxevo.config import SearchConfig
+from jaxevo.engines import Problem
+from jaxevo.evaluation import Evaluator
+from jaxevo.training import CompileClock
 
 SETTINGS = {
     "channels": 3,
@@ -59,9 +59,9 @@ def test_the_universal_engine_compiles_nothing_after_the_first_candidate(univers
         lambda event, duration, **_: compilations.append(event) if "backend_compile" in event else None
     )
     for seed, genome in enumerate(genomes[1:]):
-        evaluation = universal.evaluate(genome, (seed,), np.arange(64))
-        assert evaluation.seconds["compile"] == 0
-        assert evaluation.failure is None
+        found = universal.evaluate(genome, (seed,), np.arange(64))
+        assert found.seconds["compile"] == 0
+        assert found.failure is None
     assert compilations == []
 
 
@@ -73,7 +73,7 @@ def test_the_compiled_engine_compiles_what_it_expects_in_a_thread(few_digits):
     evaluator.expect(second)
     assert evaluator.evaluate(first, (0,), subset).seconds["compile"] > 0
     (compiling,) = engine._ahead.values()
-    taken = compiling.result().compile_seconds
+    taken = compiling.result().compile_clock.seconds
     evaluator.expect(second)
     evaluator.expect(third)
     assert len(engine._ahead) == 2  # each once
@@ -102,9 +102,9 @@ def test_a_loss_that_is_not_finite_is_a_failure_with_its_reason(universal):
     (genome,) = random_genomes(1, 2, 2)
     broken = Evaluator.__new__(Evaluator)
     broken.__dict__ = universal.__dict__ | {"config": configs.replace(CONFIG, {"learning_rate": 1e38})}
-    evaluation = broken.evaluate(genome, (0,), np.arange(64))
-    assert evaluation.accuracy is None
-    assert "the loss was" in evaluation.failure and "learning rate" in evaluation.failure
+    found = broken.evaluate(genome, (0,), np.arange(64))
+    assert found.accuracy is None
+    assert "the loss was" in found.failure and "learning rate" in found.failure
 
 
 def test_an_exception_is_a_failure_with_its_traceback(universal, monkeypatch):
@@ -112,9 +112,9 @@ def test_an_exception_is_a_failure_with_its_traceback(universal, monkeypatch):
         raise MemoryError("no room\nfor it")
 
     monkeypatch.setattr(universal.engine, "prepare", out_of_memory)
-    evaluation = universal.evaluate(random_genomes(1)[0], (0,), np.arange(64))
-    assert evaluation.failure == "MemoryError: no room for it"
-    assert "out_of_memory" in evaluation.details
+    found = universal.evaluate(random_genomes(1)[0], (0,), np.arange(64))
+    assert found.failure == "MemoryError: no room for it"
+    assert "out_of_memory" in found.details
 
 
 def test_an_interrupt_is_not_a_failure(universal, monkeypatch):
@@ -126,35 +126,16 @@ def test_an_interrupt_is_not_a_failure(universal, monkeypatch):
         universal.evaluate(random_genomes(1)[0], (0,), np.arange(64))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_programs_do_not_pile_up_over_8_compiled_candidates(few_digits):
-    """At about 65,000 memory maps the process dies of a fault that nothing catches."""
-    maps = lambda: len(pathlib.Path("/proc/self/maps").read_text().splitlines())  # noqa: E731
-    problem = Problem(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
-    engine = CompiledEngine(problem, 32)
-    data = on_device(few_digits[0])
-    config = dataclasses.replace(CONFIG.training, epochs=1)
-    ops = [Op.IDENTITY, Op.CONV_3X3, Op.MAX_POOL_3X3, Op.AVG_POOL_3X3, Op.CONV_5X5]
-    cells = [Cell((Node((0, 1), (a, b)),)) for a in ops for b in ops if a <= b]
-    genomes = [Genome(cell, cells[0]) for cell in cells[:6]] + [Genome(cells[1], cells[0])] * 2
-    counts = []
-    for seed, genome in enumerate(genomes):
-        prepared = engine.prepare(genome, (seed,))
-        state = fit(prepared, *data, config, (seed,), np.arange(32))
-        prepared.trainer.predict(state.weights, (), few_digits[1].images)
-        counts.append(maps())
-    assert len(genomes) == 8
-    assert counts[-1] < counts[3] * 1.05 + 20, counts
-
-
-def test_the_compiled_engine_compiles_once_for_several_seeds():
-    engine = CompiledEngine(PROBLEM, 32)
-    first, second = random_genomes(2, 1, 1, seed=5)
-    assert engine.prepare(first, (0,)).trainer is engine.prepare(first, (1,)).trainer
-    assert engine.prepare(second, (0,)).trainer is not engine.prepare(first, (0,)).trainer
-
-
-def test_what_auto_means_on_a_cpu():
-    assert choose_engine("auto", "separable") == "universal"
-    assert choose_engine("auto", "full") == "compiled"
-    assert choose_engine("compiled", "separable") == "compiled"
+def test_compiling_is_put_down_once_and_apart_from_training(monkeypatch):
+    now, compiling = [100.0], CompileClock()
+    monkeypatch.setattr(evaluation.time, "perf_counter", lambda: now[0])
+    compiling.seconds = 5.0  # before, for an estimate
+    clock = evaluation._Clock(compiling)
+    with clock.part("train"):
+        now[0] += 10
+        compiling.seconds += 3
+    with pytest.raises(MemoryError), clock.part("evaluate"):
+        now[0] += 2
+        raise MemoryError
+    assert clock.seconds == {"compile": 8.0, "train": 7.0, "evaluate": 2.0}
+    assert compiling.charge() == 0

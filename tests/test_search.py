@@ -15,7 +15,7 @@ from conftest import timeless
 from faults import table_fitness
 
 from jaxevo import config as configs
-from jaxevo import evaluation, records, workers
+from jaxevo import engines, evaluation, records, workers
 from jaxevo import search as searches
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import SearchData
@@ -84,7 +84,7 @@ def evaluations(monkeypatch):
 def one_engine():
     """All searches here share one engine, and so one compilation."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluation, "make_engine", functools.cache(evaluation.make_engine))
+        patch.setattr(evaluation, "make_engine", functools.cache(engines.make_engine))
         yield
 
 

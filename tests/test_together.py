@@ -13,8 +13,9 @@ from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
 from jaxevo.config import RECIPES, SearchConfig, TrainingConfig
+from jaxevo.engines import Problem
 from jaxevo.errors import InputError
-from jaxevo.evaluation import Evaluation, Evaluator, Problem, fit
+from jaxevo.evaluation import Evaluation, Evaluator, fit
 
 SETTINGS = {
     "channels": 2,

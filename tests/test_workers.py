@@ -17,8 +17,9 @@ from conftest import REPOSITORY, random_genomes
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import SearchData
+from jaxevo.engines import Problem
 from jaxevo.errors import InputError
-from jaxevo.evaluation import Evaluator, Problem
+from jaxevo.evaluation import Evaluator
 from jaxevo.workers import Setup, WorkerError, Workers, start_workers
 
 GENOMES = random_genomes(6, max_nodes=3, seed=5)

@@ -1,0 +1,58 @@
+"""This machine: what computes here, and the folder in which compiled programs are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import platform
+
+import jax
+
+MAX_COMPILED_BYTES = 2 << 30
+
+
+def device_name() -> str:
+    """What computes here, for the record."""
+    device = jax.devices()[0]
+    cpu = next(
+        (line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), platform.machine()
+    )
+    return f"{cpu}, {os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
+
+
+def _cpu_info() -> list[str]:
+    path = pathlib.Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def keep_compiled(folder: str) -> None:
+    """Takes programs that an earlier process has compiled from this folder, and keeps new ones there."""
+    _drop_oldest(folder, MAX_COMPILED_BYTES)
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def _drop_oldest(folder: str, limit: int) -> None:
+    """Deletes the programs longest unused until the others take `limit` bytes at most.
+
+    JAX's own limit (`jax_compilation_cache_max_size`) keeps a second file for each program, and fails for good once a
+    process was killed between writing the two.
+    """
+    programs = [(max(found.st_atime, found.st_mtime), found.st_size, path) for path, found in _programs(folder)]
+    total = sum(size for _, size, _ in programs)
+    for _, size, path in sorted(programs):
+        if total <= limit:
+            break
+        pathlib.Path(path).unlink(missing_ok=True)  # another process may do the same
+        total -= size
+
+
+def _programs(folder: str) -> list[tuple[str, os.stat_result]]:
+    """The files that JAX has written."""
+    found = []
+    for path in pathlib.Path(folder).glob("*-cache"):
+        with contextlib.suppress(FileNotFoundError):  # another process has deleted it
+            if not path.is_symlink():
+                found.append((str(path), path.stat()))
+    return found
