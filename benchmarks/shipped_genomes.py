@@ -1,9 +1,10 @@
-"""Chooses the shipped genomes `evoA.json` and `evoB.json` from a search on MNIST.
+"""Chooses shipped genomes from a search on MNIST: its best, under the names given.
 
-    python benchmarks/shipped_genomes.py --run=runs/mnist --data_dir=DIR --output=jaxevo/genomes
+    python benchmarks/shipped_genomes.py --run=docs/mnist-search --names evoA evoB --data_dir=DIR
+    python benchmarks/shipped_genomes.py --run=docs/mnist-search-b3 --names model_a --data_dir=DIR
 
 Of the candidates whose networks have at most 0.25 M parameters at D=24, the best by the search's fitness are trained
-again, each with fresh seeds and as in the search; the best two of *those* trainings are written. What was trained is
+again, each with fresh seeds and as in the search; the best of *those* trainings are written. What was trained is
 kept in `--run`, so the same command resumes.
 """
 
@@ -69,11 +70,12 @@ def train_again(
 
 
 def main() -> None:
-    """Flags in, two files out."""
+    """Flags in, a file for each name out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=pathlib.Path, required=True)
     parser.add_argument("--data_dir", required=True)
-    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--names", nargs="+", required=True)
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("jaxevo/genomes"))
     parser.add_argument("--candidates", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
@@ -81,14 +83,14 @@ def main() -> None:
     candidates = best_candidates(run, args.candidates)
     fresh = train_again(run, candidates, args.seeds, args.data_dir, args.run / "fresh.json")
     ranked = sorted(candidates, key=lambda c: (-statistics.fmean(fresh[c.individual.id]), c.individual.id))
-    for name, candidate in zip(("evoA", "evoB"), ranked, strict=False):
+    for name, candidate in zip(args.names, ranked, strict=False):
         individual = candidate.individual
         metadata = {
             "search_fitness": individual.fitness,
             "fresh_fitness": fresh[individual.id],
             "parameters": {"channels=24": parameters(candidate)},
             "provenance": {
-                "history": "docs/mnist-search",
+                "history": str(args.run),
                 "candidates": len(run.candidates),
                 "individual": individual.id,
                 "generation": individual.generation,

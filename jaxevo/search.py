@@ -1,4 +1,4 @@
-"""A whole search in a folder: evolve, choose, train the winner, test it once.
+"""A whole search in a folder: evolve, and choose the winner, which `final` then trains and tests once.
 
 Everything that happened is read back from the history, so the same call resumes an interrupted run and comes to the
 same end. The test images are loaded only after the last choice has been made.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -18,17 +17,17 @@ import numpy as np
 
 from jaxevo import checkpoint, records
 from jaxevo.asktell import Individual, Strategy
-from jaxevo.classifier import Classifier, Source, wilson_interval
+from jaxevo.classifier import wilson_interval
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.datasets.splits import training_subset
-from jaxevo.engines import Engine, Problem, Seed, make_engine
-from jaxevo.evaluation import Evaluation, Evaluator
+from jaxevo.dispatch import Dispatcher, Job
+from jaxevo.engines import Problem
+from jaxevo.evaluation import Evaluator
+from jaxevo.final import finish
 from jaxevo.genome import Genome, dumps
-from jaxevo.resumable import fit_resumably
 from jaxevo.strategies import make_strategy
-from jaxevo.training import TrainState
-from jaxevo.workdir import History, Workdir, WorkdirError, write_json, write_text
+from jaxevo.workdir import History, Workdir, WorkdirError, write_text
 from jaxevo.workers import Workers, start_workers
 
 # What a seed is for: no two trainings share their randomness.
@@ -75,7 +74,6 @@ class Search:
         self.problem = Problem(task.config.network, task.data.image_shape, task.data.num_classes)
         self.evaluator = Evaluator(task.config, self.problem, task.data.train, task.data.validation)
         labels, wanted = task.data.train.labels, task.config.data.train_examples
-        self.all_images = np.arange(len(labels))
         self.subset = training_subset(labels, wanted, task.config.seed)
         if task.workdir.history.exists():
             records.load(task.workdir)  # refuses a history that is not this configuration's
@@ -92,43 +90,32 @@ class Search:
         )
         self.spent["data"] = task.data_seconds
         self.waiting: list[Individual] = []  # candidates that the strategy has asked for
-        self.ahead: dict[int, Evaluation] = {}  # of those that were trained with an earlier one
-        self.workers: Workers | None = None
 
     def run(self) -> dict[str, Any]:
         """Carries the run to its end and returns the content of `result.json`.
 
         Raises `OSError` where something cannot be written; the same call, once it can, goes on from there.
         """
-        winner = self.find()
-        state, seconds = self._train_final(winner)
-        return self._conclude(winner, state, seconds)
+        return finish(self, self.find(), (self.config.seed, _FINAL))
 
     def find(self) -> Individual:
         """Carries the run to the choice of the winner, whose genome it writes; raises like `run`."""
         strategy = self._resume()
-        with self._start_workers() as self.workers:
+        with self._start_workers() as workers:
+            self.dispatcher = Dispatcher(self.evaluator, self.subset, workers, self.spend)
             while not self.budget_spent and (candidates := strategy.ask()):
                 self.waiting = candidates
                 for candidate in candidates:
                     if not self.budget_spent:
                         self._evaluate(candidate, strategy)
             winner = self._choose()
-        self._write_genome(winner, {})
+        self.write_genome(winner, {})
         return winner
 
     @property
     def budget_spent(self) -> bool:
         """True once `max_trainings` are recorded."""
         return self.config.budget_spent(sum(record["reused"] is None for record in self.recorded.values()))
-
-    @functools.cached_property
-    def final_engine(self) -> Engine:
-        """The search's engine, unless the final training has another batch size, for which it is not compiled."""
-        batch_size = self.config.final_training.batch_size
-        if batch_size == self.config.training.batch_size:
-            return self.evaluator.engine
-        return make_engine(self.config.engine, self.problem, batch_size, self.config.evolution.max_nodes)
 
     def _start_workers(self) -> contextlib.AbstractContextManager[Workers | None]:
         if not self.task.workers.workers:
@@ -173,7 +160,7 @@ class Search:
                 begin = time.perf_counter()
                 checkpoints = checkpoint.Checkpoints(self.task.workdir.checkpoints)
                 checkpoints.save(strategy.generation, strategy.state_dict())
-                self._spend({"checkpoint": time.perf_counter() - begin})
+                self.spend({"checkpoint": time.perf_counter() - begin})
             self.reporter.candidate(record, strategy)
             self._stop_if_all_fail(record)
             if strategy.generation > generation:
@@ -186,7 +173,7 @@ class Search:
         if known is not None:
             outcome = {"fitness": self.recorded[known]["fitness"], "reused": known, "failure": None, "seconds": {}}
         else:
-            evaluation = self._train(candidate)
+            evaluation = self.dispatcher.evaluate(self._jobs(candidate))
             outcome = {
                 "fitness": evaluation.accuracy,
                 "reused": None,
@@ -201,47 +188,14 @@ class Search:
         self._remember(record)
         return record
 
-    def _train(self, candidate: Individual) -> Evaluation:
-        """Evaluates a candidate: by the workers, or in one step with some of those after it."""
-        if self.workers is not None:
-            for other in self._with_others(candidate, len(self.waiting)):
-                self.workers.submit(other.genome, self._seed(other))
-            return self._await(self._seed(candidate))
-        if candidate.id not in self.ahead:
-            at_once = self.config.candidates_per_step
-            found = self._with_others(candidate, at_once + 1)
-            group = found[:at_once]
-            for other in found[at_once:]:
-                self.evaluator.expect(other.genome)
-            seeds = [self._seed(other) for other in group]
-            evaluations = self.evaluator.evaluate_several([other.genome for other in group], seeds, self.subset)
-            for evaluation in evaluations:
-                self._spend(evaluation.seconds)
-            self.ahead |= dict(zip((other.id for other in group), evaluations, strict=True))
-        return self.ahead.pop(candidate.id)
-
-    def _with_others(self, candidate: Individual, number: int) -> list[Individual]:
-        """A candidate and, up to `number`, those after it that will have to be trained unless one of these fails."""
-        group: dict[str, Individual] = {}
+    def _jobs(self, candidate: Individual) -> list[Job]:
+        """A candidate's training, and of those after it what will have to be trained unless one of these fails."""
+        jobs: dict[str, Job] = {}
         for other in self.waiting[self.waiting.index(candidate) :]:
-            if len(group) == number:
-                break
             key = other.genome.canonical_key() if self.config.reuse_fitness else str(other.id)
-            known = key in self.memo or other.id in self.recorded or other.id in self.ahead
-            if not known:
-                group.setdefault(key, other)
-        return list(group.values())
-
-    def _seed(self, candidate: Individual) -> Seed:
-        return self.config.seed, _SEARCH, candidate.id
-
-    def _await(self, seed: Seed) -> Evaluation:
-        """Waits for the workers; as they work side by side, it is the waiting that is put down as training."""
-        assert self.workers is not None
-        begin = time.perf_counter()
-        evaluation = self.workers.result(seed)
-        self._spend({"train": time.perf_counter() - begin})
-        return evaluation
+            if key not in self.memo and other.id not in self.recorded:
+                jobs.setdefault(key, (other.genome, (self.config.seed, _SEARCH, other.id)))
+        return list(jobs.values())
 
     def _remember(self, record: dict[str, Any]) -> None:
         """Failures are not remembered: an isomorphic genome may succeed."""
@@ -280,94 +234,34 @@ class Search:
         scores = {record["id"]: record["fitness"] for record in best}
         done = {(r["id"], r["seed"]): r["fitness"] for r in self.history.of_kind("retraining")}
         repeats = range(self.config.retrain_seeds if self.config.retrain_best else 0)
-        if self.workers is not None:
-            for record in best:
-                for k in repeats:
-                    if (record["id"], k) not in done:
-                        self.workers.submit(Genome.from_dict(record["genome"]), self._retrain_seed(record, k))
-        for place, record in enumerate(best):
-            for k in repeats:
-                if (record["id"], k) not in done:
-                    if self.workers is None and place + 1 < len(best):
-                        self.evaluator.expect(Genome.from_dict(best[place + 1]["genome"]))
-                    done[record["id"], k] = self._retrain(record, k)
-                self.reporter.training("retraining the best", len(done), len(best) * len(repeats), "")
-            if repeats:
-                scores[record["id"]] = float(np.mean([done[record["id"], k] for k in repeats]))
+        wanted = [(record["id"], k) for record in best for k in repeats]
+        missing = [each for each in wanted if each not in done]
+        for number, (id_, k) in enumerate(missing):
+            done[id_, k] = self._retrain(missing[number:])
+            self.reporter.training("retraining the best", len(wanted) - len(missing) + number + 1, len(wanted), "")
+        if repeats:
+            scores = {record["id"]: float(np.mean([done[record["id"], k] for k in repeats])) for record in best}
         winner = max(best, key=lambda record: (scores[record["id"]], -record["id"]))
         individual = {field.name: winner[field.name] for field in dataclasses.fields(Individual)}
         return Individual.from_dict(individual | {"fitness": scores[winner["id"]]})
 
-    def _retrain(self, record: dict[str, Any], k: int) -> float:
-        """Accuracy of one more training; a failed one counts as 0, so that it cannot win."""
-        seed = self._retrain_seed(record, k)
-        if self.workers is not None:
-            evaluation = self._await(seed)
-        else:
-            evaluation = self.evaluator.evaluate(Genome.from_dict(record["genome"]), seed, self.subset)
-            self._spend(evaluation.seconds)
+    def _retrain(self, missing: list[tuple[int, int]]) -> float:
+        """Accuracy of the first of these, by individual and number; a failed one counts as 0, so that it cannot win."""
+        jobs: list[Job] = [
+            (Genome.from_dict(self.recorded[id_]["genome"]), (self.config.seed, _RETRAIN, id_, k)) for id_, k in missing
+        ]
+        evaluation, (id_, k) = self.dispatcher.evaluate(jobs), missing[0]
         fitness = 0.0 if evaluation.accuracy is None else evaluation.accuracy
         outcome = {"fitness": fitness, "failure": evaluation.failure, "seconds": evaluation.seconds}
-        self.history.append("retraining", id=record["id"], seed=k, **outcome)
+        self.history.append("retraining", id=id_, seed=k, **outcome)
         return fitness
 
-    def _retrain_seed(self, record: dict[str, Any], k: int) -> Seed:
-        return self.config.seed, _RETRAIN, record["id"], k
-
-    def _train_final(self, winner: Individual) -> tuple[TrainState, float]:
-        """Trains the winner on all training images, with checkpoints between epochs."""
-        config, seed = self.config.final_training, (self.config.seed, _FINAL)
-        checkpoints = checkpoint.Checkpoints(self.task.workdir.final_checkpoints)
-        prepared = self.final_engine.prepare(winner.genome, seed)
-        self.final_engine.compile_clock.charge()  # what came before has been put down elsewhere
-
-        def on_epoch(epoch: int, loss: float) -> None:
-            self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
-
-        data = self.evaluator.images, self.evaluator.labels
-        identity, message = {"id": winner.id}, self.reporter.message
-        trained = fit_resumably(
-            prepared, *data, config, seed, self.all_images, checkpoints, identity, on_epoch, message
-        )
-        compiling = self.final_engine.compile_clock.charge()
-        self._spend({"compile": compiling, "checkpoint": trained.writing})
-        self._spend({"train": trained.session - compiling - trained.writing})
-        return trained.state, trained.seconds
-
-    def _spend(self, seconds: Mapping[str, float]) -> None:
+    def spend(self, seconds: Mapping[str, float]) -> None:
+        """Adds up seconds by what they went into."""
         for part, value in seconds.items():
             self.spent[part] += value
 
-    def _conclude(self, winner: Individual, state: TrainState, seconds: float) -> dict[str, Any]:
-        """Saves the network, reads it back, and measures on the test images what was read."""
-        data, workdir = self.task.data, self.task.workdir
-        network = self.final_engine.network(winner.genome, state.weights)
-        source = Source(data.name, data.class_names, self.config.data.resize)
-        Classifier.of(winner.genome, self.problem, source, network).save(workdir.best_weights)
-        classifier = Classifier.load(workdir.best_weights)
-        test = self.task.load_test()
-        begin = time.perf_counter()
-        validation = classifier.accuracy(data.validation)
-        accuracy = classifier.accuracy(test)
-        compiling = classifier.trainer.compile_clock.charge()
-        self._spend({"compile": compiling, "evaluate": time.perf_counter() - begin - compiling})
-        result = self._result(winner, seconds) | {
-            "dataset": data.name,
-            "validation_accuracy": validation,
-            "test_accuracy": accuracy,
-            "test_interval": list(wilson_interval(accuracy, len(test))),
-            "test_images": len(test),
-        }
-        wall = time.perf_counter() - self.begin + self.task.data_seconds
-        self._spend({"other": wall - sum(self.spent.values())})
-        result["session_seconds"] = {part: round(value, 1) for part, value in self.spent.items()}
-        if not self.history.of_kind("session"):
-            self.history.append("session", session_seconds=result["session_seconds"])
-        self._write_genome(winner, {"test_accuracy": result["test_accuracy"]})
-        write_json(workdir.result, result)
-        return result
-
-    def _write_genome(self, winner: Individual, more: dict[str, Any]) -> None:
+    def write_genome(self, winner: Individual, more: dict[str, Any]) -> None:
         """`best.json`, before the final training already: should that fail, the search was not in vain."""
         metadata = {
             "dataset": self.task.data.name,
@@ -378,24 +272,3 @@ class Search:
             "retrained_fitness": winner.fitness,
         }
         write_text(self.task.workdir.best_genome, dumps(winner.genome, metadata | more))
-
-    def _result(self, winner: Individual, final_seconds: float) -> dict[str, Any]:
-        individuals = list(self.recorded.values())
-        retrainings = self.history.of_kind("retraining")
-        seconds = {part: 0.0 for part in ("compile", "train", "evaluate")}
-        for record in [*individuals, *retrainings]:
-            for part, value in record["seconds"].items():
-                seconds[part] += value
-        size = self.problem.complexity(winner.genome)
-        return {
-            "id": winner.id,
-            "search_fitness": self.recorded[winner.id]["fitness"],
-            "retrained_fitness": winner.fitness,
-            "parameters": size.parameters,
-            "multiply_adds": size.multiply_adds,
-            "candidates": len(individuals),
-            "trainings": sum(record["reused"] is None for record in individuals) + len(retrainings) + 1,
-            "memo_hits": sum(record["reused"] is not None for record in individuals),
-            "failures": sum(record["failure"] is not None for record in individuals),
-            "seconds": {part: round(value, 1) for part, value in seconds.items()} | {"final": round(final_seconds, 1)},
-        }

@@ -256,12 +256,16 @@ def test_evolution_needs_no_jax():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_evo_a_and_evo_b_are_the_best_trained_again_of_the_search_in_docs():
-    folder = REPOSITORY / "docs" / "mnist-search"
+SEARCHES = {"mnist-search": ("evoA", "evoB"), "mnist-search-b3": ("model_a",), "mnist-search-b4": ("model_b",)}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_shipped_genomes_are_the_best_trained_again_of_the_searches_in_docs(search: str):
+    folder = REPOSITORY / "docs" / search
     history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     fresh = json.loads((folder / "fresh.json").read_text())
     best = sorted(fresh, key=lambda number: (-statistics.fmean(fresh[number]), int(number)))
-    for name, number in zip(("evoA", "evoB"), best, strict=False):
+    for name, number in zip(SEARCHES[search], best, strict=False):
         genome, metadata = genomes.load(genomes.shipped_path(name))
         record = history[int(number)]
         assert (metadata["provenance"]["individual"], metadata["search_fitness"]) == (record["id"], record["fitness"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import functools
 import itertools
@@ -15,10 +16,11 @@ from conftest import timeless
 from faults import table_fitness
 
 from jaxevo import config as configs
-from jaxevo import engines, evaluation, records, workers
+from jaxevo import engines, evaluation, final, records, workers
 from jaxevo import search as searches
+from jaxevo.classifier import Classifier
 from jaxevo.config import SearchConfig, WorkerConfig
-from jaxevo.datasets import SearchData
+from jaxevo.datasets import Images, SearchData
 from jaxevo.evaluation import Evaluation, Evaluator
 from jaxevo.genome import Genome, load
 from jaxevo.search import Search, SearchFailedError, Task
@@ -84,7 +86,8 @@ def evaluations(monkeypatch):
 def one_engine():
     """All searches here share one engine, and so one compilation."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluation, "make_engine", functools.cache(engines.make_engine))
+        for module in (evaluation, final):
+            patch.setattr(module, "make_engine", functools.cache(engines.make_engine))
         yield
 
 
@@ -109,8 +112,7 @@ def without_times(path) -> list[dict]:
 @pytest.fixture
 def no_final(monkeypatch):
     """Stops before the final training, which the table does not replace."""
-    monkeypatch.setattr(Search, "_train_final", lambda self, winner: (None, 0.0))
-    monkeypatch.setattr(Search, "_conclude", lambda self, winner, state, seconds: {"id": winner.id})
+    monkeypatch.setattr(searches, "finish", lambda search, winner, seed: {"id": winner.id})
 
 
 def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(tmp_path, data, evaluations, no_final):
@@ -257,22 +259,24 @@ def test_final_training_resumes_and_the_saved_network_is_the_one_reported(tmp_pa
     genome, metadata = load(tmp_path / "cut" / "best.json")
     assert (tmp_path / "cut" / "best.json").read_text() == (tmp_path / "whole" / "best.json").read_text()
     assert metadata["test_accuracy"] == whole["test_accuracy"] == whole["validation_accuracy"]  # the same images here
-    classifier = searches.Classifier.load(tmp_path / "cut" / "best")
+    classifier = Classifier.load(tmp_path / "cut" / "best")
     assert classifier.model == genome
     assert classifier.accuracy(data.validation) == whole["test_accuracy"]
     assert whole["test_interval"][0] <= whole["test_accuracy"] <= whole["test_interval"][1]
     assert json.loads((tmp_path / "cut" / "result.json").read_text())["id"] == whole["id"]
 
 
-def test_the_test_images_are_loaded_only_at_the_end(tmp_path, data, evaluations, monkeypatch):
-    asked = []
-    search = make(tmp_path / "run", data)
-    task = Task(CONFIG, search.task.workdir, data, lambda: asked.append(len(search.history.records)) or data.validation)
-    search.task = task
-    monkeypatch.setattr(Search, "_train_final", lambda self, winner: asked.append("final") or (None, 0.0))
-    monkeypatch.setattr(Search, "_conclude", lambda self, winner, state, seconds: asked.append("conclude"))
+def test_the_test_images_are_loaded_once_when_the_final_weights_are_saved(tmp_path, data, evaluations):
+    search, saved = make(tmp_path / "run", data), []
+    workdir = search.task.workdir
+
+    def load_test() -> Images:
+        saved.append((workdir.best_weights.is_dir(), workdir.result.exists()))
+        return data.validation
+
+    search.task = dataclasses.replace(search.task, load_test=load_test)
     search.run()
-    assert asked == ["final", "conclude"]
+    assert saved == [(True, False)]
 
 
 def test_workers_write_the_same_history_in_whatever_order_they_end(tmp_path, data, evaluations, no_final, monkeypatch):
