@@ -12,8 +12,9 @@ import dataclasses
 import numpy as np
 from scipy.stats import wilcoxon
 
-from jaxevo.config import STRATEGIES, SearchConfig, replace
+from jaxevo.config import SearchConfig, replace
 from jaxevo.genome import Cell, Genome
+from jaxevo.presets import STRATEGIES
 from jaxevo.strategies import make_strategy
 from jaxevo.variation import CELLS, random_cell
 

@@ -29,6 +29,7 @@ from jaxevo.engines import Problem
 from jaxevo.evaluation import Evaluator
 from jaxevo.evolution import RegularizedEvolution
 from jaxevo.genome import Genome
+from jaxevo.presets import preset
 from jaxevo.training import draw_epoch, plan
 
 try:
@@ -120,7 +121,7 @@ def main() -> None:
     parser.add_argument("--output", type=pathlib.Path, help="JSON file")
     args = parser.parse_args()
     data = load_search_data("digits", validation_fraction=0.2)
-    quick = configs.preset("quick", len(data.train) + len(data.validation))
+    quick = preset("quick", len(data.train) + len(data.validation))
     config: SearchConfig = configs.replace(SearchConfig(), quick)
     problem = Problem(config.network, data.image_shape, data.num_classes)
     setting = config, problem, data

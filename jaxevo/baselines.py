@@ -17,10 +17,10 @@ from flax import nnx
 
 from jaxevo import ops
 from jaxevo.complexity import Complexity
-from jaxevo.config import MODELS
 from jaxevo.errors import InputError
 from jaxevo.genome import Genome
 from jaxevo.network import BatchNorm, constant, image_batch, weights
+from jaxevo.presets import MODELS
 
 RESNET18_STAGES = (64, 128, 256, 512)  # channels; two blocks each, halved in size before all but the first
 SMALL_CNN_CHANNELS = (16, 32, 48)

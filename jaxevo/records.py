@@ -18,6 +18,7 @@ from jaxevo.asktell import Individual, Strategy
 from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError, printable
 from jaxevo.genome import Genome
+from jaxevo.presets import complete
 from jaxevo.strategies import make_strategy
 from jaxevo.workdir import Workdir, WorkdirError, read_json
 
@@ -170,7 +171,7 @@ def check_state(state: Mapping[str, Any], recorded: Mapping[int, Mapping[str, An
 
 def _read_config(document: _Fields) -> SearchConfig:
     inner, values = document.inner("config"), {}
-    stored = dataclasses.replace(inner, data=configs.complete(inner.data))
+    stored = dataclasses.replace(inner, data=complete(inner.data))
     for name, (_, field) in configs.leaf_fields(SearchConfig).items():
         values[name] = stored.take(name, type(field.default))
     try:

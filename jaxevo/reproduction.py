@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxevo import config as configs
-from jaxevo.config import STRATEGIES, NetworkConfig, SearchConfig, TrainingConfig
+from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.errors import InputError
+from jaxevo.presets import STRATEGIES, preset
 from jaxevo.workdir import read_json
 
 # In the order of the tables; what must be searched first comes last.
@@ -104,7 +105,7 @@ class Budget:
 
     def search_config(self, model: str, num_images: int) -> SearchConfig:
         """The search on MNIST for a model of `SEARCHED`."""
-        settings = configs.preset(self.preset, num_images) | SEARCHED[model] | dict(self.search)
+        settings = preset(self.preset, num_images) | SEARCHED[model] | dict(self.search)
         return configs.replace(SearchConfig(), settings | {"dataset": "mnist"})
 
 

@@ -26,8 +26,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxevo.config import SearchConfig, complete, flatten
+from jaxevo.config import SearchConfig, flatten
 from jaxevo.errors import InputError, printable
+from jaxevo.presets import complete
 
 SCHEMA_VERSION = 1
 MAX_HISTORY_BYTES = 1 << 30

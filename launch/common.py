@@ -20,8 +20,9 @@ from absl import flags, logging
 from rich.console import Console
 
 from jaxevo import config as configs
-from jaxevo.config import STRATEGIES, SearchConfig
+from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError, printable
+from jaxevo.presets import RECIPES, STRATEGIES, preset
 from jaxevo.progress import RunReporter
 from jaxevo.workdir import Workdir, changed_versions, read_json, write_json
 
@@ -74,8 +75,8 @@ def check_names(flag: str, names: Sequence[str], known: Iterable[str]) -> None:
 
 def define_recipe_flag(what: str) -> None:
     """Which settings of a training are changed by flags."""
-    text = f"settings of {what} to begin with; paper: as in the paper; modern: {_listed(configs.RECIPES['modern'])}"
-    flags.DEFINE_enum("recipe", "paper", list(configs.RECIPES), text)
+    text = f"settings of {what} to begin with; paper: as in the paper; modern: {_listed(RECIPES['modern'])}"
+    flags.DEFINE_enum("recipe", "paper", list(RECIPES), text)
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
@@ -84,7 +85,7 @@ def _listed(settings: Mapping[str, Any]) -> str:
 
 def recipe(prefix: str = "") -> dict[str, Any]:
     """The settings that the recipe gives, by the names of their flags."""
-    return {prefix + name: value for name, value in configs.RECIPES[FLAGS.recipe].items()}
+    return {prefix + name: value for name, value in RECIPES[FLAGS.recipe].items()}
 
 
 def resolve_configs(
@@ -103,7 +104,7 @@ def resolve_configs(
         console.print(f"preset {name}, as this is a {backend.upper()}; --preset=... chooses another", highlight=False)
     default = SearchConfig()
     images, _ = load_train_data(flagged.get("dataset", default.data.dataset), FLAGS.data_dir)
-    begin = configs.preset(name, len(images)) | recipe("final_")
+    begin = preset(name, len(images)) | recipe("final_")
     resolved = {each: configs.replace(default, begin | STRATEGIES[each] | flagged) for each in strategies}
     return {each: with_engine(config) for each, config in resolved.items()}, name
 

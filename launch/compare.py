@@ -18,8 +18,9 @@ from rich.markdown import Markdown
 from jaxevo import comparison, records
 from jaxevo import config as configs
 from jaxevo.comparison import Failure, Outcome
-from jaxevo.config import STRATEGIES, SearchConfig
+from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError
+from jaxevo.presets import STRATEGIES
 from jaxevo.workdir import Workdir, write_csv, write_json, write_text
 
 FLAGS = flags.FLAGS

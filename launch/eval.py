@@ -20,10 +20,11 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo import genome as genomes
-from jaxevo.config import MODELS, NetworkConfig, SearchConfig, TrainingConfig
+from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.datasets import METHODS, Images, load_train_data
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
+from jaxevo.presets import MODELS
 from jaxevo.workdir import versions, write_json
 
 if TYPE_CHECKING:  # imported late, as they bring jax

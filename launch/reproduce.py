@@ -22,9 +22,10 @@ from rich.console import Console
 
 from jaxevo import genome as genomes
 from jaxevo import reproduction
-from jaxevo.config import MODELS, SearchConfig
+from jaxevo.config import SearchConfig
 from jaxevo.datasets import load_train_data
 from jaxevo.errors import InputError
+from jaxevo.presets import MODELS
 from jaxevo.reproduction import BUDGETS, LABELS, SEARCHED, TABLES, Table, Task
 from jaxevo.workdir import Workdir, changed_versions, versions, write_csv, write_json, write_text
 

@@ -19,8 +19,9 @@ from rich.console import Console
 
 from jaxevo import config as configs
 from jaxevo import records
-from jaxevo.config import STRATEGIES, SearchConfig, WorkerConfig
+from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.errors import InputError
+from jaxevo.presets import STRATEGIES
 from jaxevo.progress import RunReporter, format_duration
 from jaxevo.workdir import Workdir
 

@@ -15,8 +15,9 @@ from test_report import RESULT, individual_record, write_run
 from jaxevo import charts, plots, records
 from jaxevo import config as configs
 from jaxevo.charts import Point
-from jaxevo.config import STRATEGIES, SearchConfig
+from jaxevo.config import SearchConfig
 from jaxevo.errors import InputError
+from jaxevo.presets import STRATEGIES
 from jaxevo.strategies import make_strategy
 
 SETTINGS = {"population_size": 4, "num_offspring": 4, "stagnation_start": 3, "stagnation_patience": 2, "num_ants": 5}

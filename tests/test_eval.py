@@ -16,8 +16,8 @@ from conftest import REPOSITORY
 from jaxevo import genome as genomes
 from jaxevo.checkpoint import load_weights
 from jaxevo.classifier import wilson_interval
-from jaxevo.config import RECIPES
 from jaxevo.genome import Cell, Genome, Node, Op
+from jaxevo.presets import RECIPES
 from jaxevo.workdir import versions
 
 EVAL = REPOSITORY / "launch" / "eval.py"

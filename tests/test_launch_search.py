@@ -15,7 +15,7 @@ import pytest
 from conftest import REPOSITORY, timeless
 
 from jaxevo.checkpoint import Checkpoints
-from jaxevo.config import RECIPES
+from jaxevo.presets import RECIPES
 from jaxevo.workdir import Workdir
 
 TINY = (

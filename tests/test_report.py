@@ -12,10 +12,11 @@ import pytest
 from jaxevo import genome as genomes
 from jaxevo import report
 from jaxevo.asktell import Individual
-from jaxevo.config import ADDED_LATER, EvolutionConfig, SearchConfig
+from jaxevo.config import EvolutionConfig, SearchConfig
 from jaxevo.errors import InputError
 from jaxevo.evolution import RegularizedEvolution
 from jaxevo.genome import Cell, Genome, Node, Op
+from jaxevo.presets import ADDED_LATER
 from jaxevo.records import load
 from jaxevo.report import Generation
 from jaxevo.workdir import Workdir, WorkdirError

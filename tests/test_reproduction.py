@@ -16,8 +16,9 @@ from test_datasets import make_images, make_labels, usps_text, write_mnist
 
 from jaxevo import complexity, reproduction
 from jaxevo import genome as genomes
-from jaxevo.config import MODELS, NetworkConfig
+from jaxevo.config import NetworkConfig
 from jaxevo.errors import InputError
+from jaxevo.presets import MODELS
 from jaxevo.reproduction import BUDGETS, LABELS, PUBLISHED, SEARCHED, TABLES, Published, Task
 from jaxevo.workdir import write_csv
 

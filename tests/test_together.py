@@ -12,10 +12,11 @@ import pytest
 from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
-from jaxevo.config import RECIPES, SearchConfig, TrainingConfig
+from jaxevo.config import SearchConfig, TrainingConfig
 from jaxevo.engines import Problem
 from jaxevo.errors import InputError
 from jaxevo.evaluation import Evaluation, Evaluator, fit
+from jaxevo.presets import RECIPES
 
 SETTINGS = {
     "channels": 2,

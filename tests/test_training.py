@@ -10,8 +10,9 @@ import pytest
 from conftest import random_genomes
 from flax import nnx
 
-from jaxevo.config import RECIPES, NetworkConfig, TrainingConfig
+from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.network import Network
+from jaxevo.presets import RECIPES
 from jaxevo.training import Schedule, Trainer, _order, cross_entropy, plan, split
 
 CONFIG = NetworkConfig(channels=2, num_normal_cells=1)

@@ -1,0 +1,87 @@
+"""What has a name of its own: training recipes, strategies, presets of a search, hand-designed models.
+
+All but the models are settings by flag name; flags that are given go over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jaxevo.config import SearchConfig, flatten
+
+# Training beyond the paper's, by name. How long, and at which rate, is no part of a recipe.
+RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {
+        "schedule": "exponential",
+        "warmup": 0.0,
+        "label_smoothing": 0.0,
+        "max_shift": 0.0,
+        "max_rotation": 0.0,
+        "max_scale": 0.0,
+        "weight_average": 0.0,
+    },
+    "modern": {
+        "schedule": "cosine",
+        "warmup": 0.05,
+        "label_smoothing": 0.1,
+        "max_shift": 0.07,
+        "max_rotation": 10.0,
+        "max_scale": 0.1,
+        "weight_average": 0.998,
+    },
+}
+
+# Strategies by name, with the settings that make them: Real et al. 2018 had P=100 and S=25; the rest are ablations.
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "rea": {"strategy": "rea"},
+    "aging": {"strategy": "aging", "population_size": 10, "sample_size": 3},
+    "aging100": {"strategy": "aging", "population_size": 100, "sample_size": 25},
+    "random": {"strategy": "random"},
+    "aco": {"strategy": "aco"},
+    "rea_no_crossover": {"strategy": "rea", "crossover": False},
+    "rea_no_avoidance": {"strategy": "rea", "stagnation_avoidance": False},
+    "rea_b3": {"strategy": "rea", "min_nodes": 3, "max_nodes": 3},
+    "rea_b4": {"strategy": "rea", "min_nodes": 4, "max_nodes": 4},
+}
+
+MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # hand-designed, see `baselines`
+
+
+def preset(name: str, num_images: int) -> dict[str, Any]:
+    """Settings by flag name that a preset changes, for a training split of `num_images`.
+
+    `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks, about a hundred
+    steps each with a higher learning rate; the final training sees each image less often the more there are.
+    """
+    if name == "paper":
+        return {}
+    validation = min(0.2, max(0.05, 300 / num_images))
+    return {
+        "population_size": 6,
+        "num_offspring": 6,
+        "num_generations": 5,
+        "channels": 8,
+        "validation_fraction": round(validation, 3),
+        "train_examples": 1300 if num_images > 2000 else 0,
+        "epochs": 6,
+        "learning_rate": 1e-2,
+        "final_epochs": min(40, max(3, 160_000 // num_images)),
+        "final_learning_rate": 1e-2,
+        "retrain_best": 3,
+        "retrain_seeds": 2,
+    }
+
+
+# Settings that runs of earlier versions do not have; the defaults are what those did.
+ADDED_LATER = (
+    *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
+    *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
+    *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
+)
+
+
+def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's settings by flag name, where one of an earlier version lacks what came later: defaults change nothing."""
+    defaults = flatten(SearchConfig())
+    return {name: defaults[name] for name in ADDED_LATER} | dict(stored)
