@@ -148,8 +148,8 @@ class UniversalEngine:
 
     def __init__(self, problem: Problem, batch_size: int, max_nodes: int):
         self.problem, self.max_nodes = problem, max_nodes
-        self.compile_clock = CompileClock()
-        self.trainer = Trainer(split(self._empty()).graphdef, batch_size, self.compile_clock)
+        self.trainer = Trainer(split(self._empty()).graphdef, batch_size)
+        self.compile_clock = self.trainer.compile_clock
 
     def _empty(self) -> UniversalNetwork:
         return UniversalNetwork(

@@ -28,13 +28,12 @@ def _cpu_info() -> list[str]:
 
 def keep_compiled(folder: str) -> None:
     """Takes programs that an earlier process has compiled from this folder, and keeps new ones there."""
-    _drop_oldest(folder, MAX_COMPILED_BYTES)
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
-def _drop_oldest(folder: str, limit: int) -> None:
-    """Deletes the programs longest unused until the others take `limit` bytes at most.
+def drop_oldest_programs(folder: pathlib.Path, limit: int = MAX_COMPILED_BYTES) -> None:
+    """Deletes the compiled programs longest unused until the others take `limit` bytes at most.
 
     JAX's own limit (`jax_compilation_cache_max_size`) keeps a second file for each program, and fails for good once a
     process was killed between writing the two.
@@ -44,15 +43,15 @@ def _drop_oldest(folder: str, limit: int) -> None:
     for _, size, path in sorted(programs):
         if total <= limit:
             break
-        pathlib.Path(path).unlink(missing_ok=True)  # another process may do the same
+        path.unlink(missing_ok=True)  # another process may do the same
         total -= size
 
 
-def _programs(folder: str) -> list[tuple[str, os.stat_result]]:
+def _programs(folder: pathlib.Path) -> list[tuple[pathlib.Path, os.stat_result]]:
     """The files that JAX has written."""
     found = []
-    for path in pathlib.Path(folder).glob("*-cache"):
+    for path in folder.glob("*-cache"):
         with contextlib.suppress(FileNotFoundError):  # another process has deleted it
             if not path.is_symlink():
-                found.append((str(path), path.stat()))
+                found.append((path, path.stat()))
     return found

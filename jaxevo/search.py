@@ -231,16 +231,17 @@ class Search:
         for record in ranked:  # of isomorphic genomes the best stays
             distinct.setdefault(Genome.from_dict(record["genome"]).canonical_key(), record)
         best = list(distinct.values())[: max(1, self.config.retrain_best)]
-        scores = {record["id"]: record["fitness"] for record in best}
         done = {(r["id"], r["seed"]): r["fitness"] for r in self.history.of_kind("retraining")}
         repeats = range(self.config.retrain_seeds if self.config.retrain_best else 0)
         wanted = [(record["id"], k) for record in best for k in repeats]
         missing = [each for each in wanted if each not in done]
         for number, (id_, k) in enumerate(missing):
             done[id_, k] = self._retrain(missing[number:])
-            self.reporter.training("retraining the best", len(wanted) - len(missing) + number + 1, len(wanted), "")
-        if repeats:
-            scores = {record["id"]: float(np.mean([done[record["id"], k] for k in repeats])) for record in best}
+            self.reporter.training("retraining the best", len(done), len(wanted), "")
+        scores = {
+            record["id"]: float(np.mean([done[record["id"], k] for k in repeats])) if repeats else record["fitness"]
+            for record in best
+        }
         winner = max(best, key=lambda record: (scores[record["id"]], -record["id"]))
         individual = {field.name: winner[field.name] for field in dataclasses.fields(Individual)}
         return Individual.from_dict(individual | {"fitness": scores[winner["id"]]})

@@ -217,8 +217,9 @@ def use_compilation_cache() -> None:
     except OSError as error:
         print(f"no compilation cache ({error}): every run compiles anew", file=sys.stderr)
         return
-    from jaxevo.machine import keep_compiled
+    from jaxevo.machine import drop_oldest_programs, keep_compiled
 
+    drop_oldest_programs(folder)
     keep_compiled(str(folder))
 
 

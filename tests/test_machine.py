@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-import jax
 import pytest
 
 from jaxevo import machine
@@ -27,25 +26,23 @@ def left(folder) -> list[int]:
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(500, [0, 1, 2, 3, 4]), (499, [1, 2, 3, 4]), (250, [3, 4]), (0, [])])
-def test_programs_longest_unused_go_until_the_rest_fits(folder, monkeypatch, limit: int, expected: list[int]):
-    monkeypatch.setattr(machine, "MAX_COMPILED_BYTES", limit)
-    monkeypatch.setattr(jax.config, "update", lambda *_: None)
-    machine.keep_compiled(str(folder))
+def test_programs_longest_unused_go_until_the_rest_fits(folder, limit: int, expected: list[int]):
+    machine.drop_oldest_programs(folder, limit)
     assert left(folder) == expected
     assert (folder / "notes.txt").exists() and (folder / "elsewhere-cache").is_symlink()
 
 
 def test_a_program_that_was_read_stays_longer(folder):
     os.utime(folder / "jit_0-cache", (2000, 1000))
-    machine._drop_oldest(str(folder), 200)
+    machine.drop_oldest_programs(folder, 200)
     assert left(folder) == [0, 4]
 
 
 def test_a_program_that_vanishes_meanwhile_is_no_error(folder, monkeypatch):
-    programs = machine._programs(str(folder))
+    programs = machine._programs(folder)
     (folder / "jit_0-cache").unlink()
     monkeypatch.setattr(machine, "_programs", lambda _: programs)
-    machine._drop_oldest(str(folder), 300)
+    machine.drop_oldest_programs(folder, 300)
     assert left(folder) == [2, 3, 4]
 
 
