@@ -12,11 +12,11 @@ import numpy as np
 from flax import nnx
 
 from jaxevo.config import TrainingConfig
-from jaxevo.genome import Genome
 from jaxevo.machine import device_name
-from jaxevo.training import Trainer, split
-from jaxevo.variation import random_cell
-from jaxevo.workdir import versions
+from jaxevo.run.workdir import versions
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import random_cell
+from jaxevo.training.trainer import Trainer, split
 
 MAX_NODES, CLASSES, BATCH = 6, 10, 64
 SIZES = ((5, 6), (2, 4), (4, 3))  # B of the normal and of the reduction cell

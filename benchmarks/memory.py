@@ -20,10 +20,10 @@ from rich.table import Table
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import load_search_data
-from jaxevo.engines import Problem
-from jaxevo.evaluation import Evaluator
-from jaxevo.genome import Genome
-from jaxevo.variation import random_cell
+from jaxevo.run.evaluator import Evaluator
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import random_cell
+from jaxevo.training.engines import Problem
 
 
 def measure() -> tuple[float, int]:

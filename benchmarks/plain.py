@@ -11,10 +11,10 @@ import numpy as np
 import optax
 from flax import nnx
 
-from jaxevo.complexity import operand_is_projected
 from jaxevo.config import NetworkConfig
-from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
-from jaxevo.training import BATCH_NORM_MOMENTUM
+from jaxevo.search_space.complexity import operand_is_projected
+from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
+from jaxevo.training.trainer import BATCH_NORM_MOMENTUM
 
 
 def _conv(in_channels: int, channels: int, k: int, groups: int, rngs: nnx.Rngs) -> nnx.Conv:
@@ -68,7 +68,7 @@ class PlainCell(nnx.Module):
 
 
 class PlainNetwork(nnx.Module):
-    """As `jaxevo.network.Network`; called in the same way."""
+    """As `jaxevo.networks.genome_network.Network`; called in the same way."""
 
     def __init__(
         self, genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int, seed: int

@@ -15,11 +15,11 @@ from measuring import BATCH, CLASSES, MAX_NODES, genomes, random_images, time_ep
 from rich.console import Console
 from rich.table import Table
 
-from jaxevo.complexity import measure
 from jaxevo.config import NetworkConfig
-from jaxevo.network import Network
-from jaxevo.training import Trainer, split
-from jaxevo.universal import UniversalNetwork, encode, from_network
+from jaxevo.networks.genome_network import Network
+from jaxevo.networks.universal import UniversalNetwork, encode, from_network
+from jaxevo.search_space.complexity import measure
+from jaxevo.training.trainer import Trainer, split
 
 SETTINGS = ((8, 8), (14, 8), (28, 8), (8, 16), (8, 24))  # side of the images, D
 NODES = (2, 4, 6)

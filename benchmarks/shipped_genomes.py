@@ -15,16 +15,17 @@ import datetime
 import pathlib
 import statistics
 
-from jaxevo import complexity, records
 from jaxevo.config import NetworkConfig, SearchConfig
 from jaxevo.datasets import load_search_data
 from jaxevo.datasets.splits import training_subset
-from jaxevo.engines import Problem
-from jaxevo.evaluation import Evaluator
-from jaxevo.genome import dumps
 from jaxevo.machine import device_name
-from jaxevo.records import Candidate, Run
-from jaxevo.workdir import Workdir, read_json, write_json, write_text
+from jaxevo.run import records
+from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.records import Candidate, Run
+from jaxevo.run.workdir import Workdir, read_json, write_json, write_text
+from jaxevo.search_space import complexity
+from jaxevo.search_space.genome import dumps
+from jaxevo.training.engines import Problem
 
 MAX_PARAMETERS = 250_000
 PAPER_SIZE = NetworkConfig()  # D=24

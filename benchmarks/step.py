@@ -20,13 +20,13 @@ from plain import PlainNetwork, PlainTraining
 from rich.console import Console
 from rich.table import Table
 
-from jaxevo.complexity import measure
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import load_search_data
-from jaxevo.genome import Genome
-from jaxevo.network import Network
-from jaxevo.training import Trainer, draw_epoch, plan, split
-from jaxevo.universal import UniversalNetwork, encode, from_network
+from jaxevo.networks.genome_network import Network
+from jaxevo.networks.universal import UniversalNetwork, encode, from_network
+from jaxevo.search_space.complexity import measure
+from jaxevo.search_space.genome import Genome
+from jaxevo.training.trainer import Trainer, draw_epoch, plan, split
 
 try:
     import torch_network

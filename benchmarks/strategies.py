@@ -13,10 +13,10 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from jaxevo.config import SearchConfig, replace
-from jaxevo.genome import Cell, Genome
-from jaxevo.presets import STRATEGIES
-from jaxevo.strategies import make_strategy
-from jaxevo.variation import CELLS, random_cell
+from jaxevo.config.presets import STRATEGIES
+from jaxevo.search_space.genome import Cell, Genome
+from jaxevo.search_space.variation import CELLS, random_cell
+from jaxevo.strategies.registry import make_strategy
 
 SEEDS = range(20)
 # Stagnation is looked for from generation 50 on, which is the last: without avoidance it is the same.

@@ -24,13 +24,13 @@ from rich.table import Table
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
+from jaxevo.config.presets import preset
 from jaxevo.datasets import SearchData, load_search_data
-from jaxevo.engines import Problem
-from jaxevo.evaluation import Evaluator
-from jaxevo.evolution import RegularizedEvolution
-from jaxevo.genome import Genome
-from jaxevo.presets import preset
-from jaxevo.training import draw_epoch, plan
+from jaxevo.run.evaluator import Evaluator
+from jaxevo.search_space.genome import Genome
+from jaxevo.strategies.regularized import RegularizedEvolution
+from jaxevo.training.engines import Problem
+from jaxevo.training.trainer import draw_epoch, plan
 
 try:
     import torch_network

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from jaxevo.complexity import operand_is_projected
 from jaxevo.config import NetworkConfig
-from jaxevo.genome import NUM_INPUTS, Cell, Genome, Op
-from jaxevo.network import Network
+from jaxevo.networks.genome_network import Network
+from jaxevo.search_space.complexity import operand_is_projected
+from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
 
 class TorchOperand(nn.Module):
@@ -63,7 +63,7 @@ class TorchCell(nn.Module):
 
 
 class TorchNetwork(nn.Module):
-    """As `jaxevo.network.Network`."""
+    """As `jaxevo.networks.genome_network.Network`."""
 
     def __init__(self, genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int):
         super().__init__()

@@ -21,15 +21,15 @@ from rich.console import Console
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
+from jaxevo.config.presets import RECIPES, STRATEGIES, preset
 from jaxevo.errors import InputError, printable
-from jaxevo.presets import RECIPES, STRATEGIES, preset
-from jaxevo.progress import RunReporter
-from jaxevo.workdir import Workdir, changed_versions, read_json, write_json
+from jaxevo.run.progress import RunReporter
+from jaxevo.run.workdir import Workdir, changed_versions, read_json, write_json
 
 if TYPE_CHECKING:  # imported late, as a launcher may need none of it
-    from jaxevo.classifier import Source
     from jaxevo.datasets import Images, SearchData
-    from jaxevo.search import Search
+    from jaxevo.run.search import Search
+    from jaxevo.training.classifier import Source
 
 FLAGS = flags.FLAGS
 
@@ -111,7 +111,7 @@ def resolve_configs(
 
 def with_engine(config: SearchConfig) -> SearchConfig:
     """With the engine that `auto` means here."""
-    from jaxevo.engines import choose_engine
+    from jaxevo.training.engines import choose_engine
 
     return configs.replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)})
 
@@ -182,8 +182,8 @@ class NoResultError(InputError):
 @contextlib.contextmanager
 def open_search(config: SearchConfig, preset: str, workdir: Workdir, console: Console) -> Iterator[Search]:
     """A search in its folder, which is locked meanwhile; a failed one is a `NoResultError` that names the folder."""
-    from jaxevo.evaluation import DivergedError
-    from jaxevo.search import Search, SearchFailedError, Task
+    from jaxevo.run.evaluator import DivergedError
+    from jaxevo.run.search import Search, SearchFailedError, Task
 
     images, load_test, seconds = load_images(config)
     handle = enter(workdir, config, preset, images)

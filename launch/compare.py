@@ -15,13 +15,14 @@ from absl import flags
 from rich.console import Console
 from rich.markdown import Markdown
 
-from jaxevo import comparison, records
 from jaxevo import config as configs
-from jaxevo.comparison import Failure, Outcome
 from jaxevo.config import SearchConfig
+from jaxevo.config.presets import STRATEGIES
 from jaxevo.errors import InputError
-from jaxevo.presets import STRATEGIES
-from jaxevo.workdir import Workdir, write_csv, write_json, write_text
+from jaxevo.reports import comparison
+from jaxevo.reports.comparison import Failure, Outcome
+from jaxevo.run import records
+from jaxevo.run.workdir import Workdir, write_csv, write_json, write_text
 
 FLAGS = flags.FLAGS
 # What the comparison itself decides; generations go on until the trainings are spent.
@@ -61,7 +62,8 @@ def write(
     preset: str,
 ) -> str:
     """Tables and plots; returns the Markdown."""
-    from jaxevo import charts, plots
+    from jaxevo.reports import cell_pictures as plots
+    from jaxevo.reports import charts
 
     dataset, seeds = searches[0][1].data.dataset, FLAGS.seeds
     caption = (

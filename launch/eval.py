@@ -19,18 +19,18 @@ import common
 from absl import flags
 from rich.console import Console
 
-from jaxevo import genome as genomes
 from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
+from jaxevo.config.presets import MODELS
 from jaxevo.datasets import METHODS, Images, load_train_data
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
-from jaxevo.presets import MODELS
-from jaxevo.workdir import versions, write_json
+from jaxevo.run.workdir import versions, write_json
+from jaxevo.search_space import genome as genomes
 
 if TYPE_CHECKING:  # imported late, as they bring jax
-    from jaxevo.baselines import Architecture
-    from jaxevo.classifier import Source
-    from jaxevo.engines import Problem
+    from jaxevo.networks.baselines import Architecture
+    from jaxevo.training.classifier import Source
+    from jaxevo.training.engines import Problem
 
 FLAGS = flags.FLAGS
 PAPER_SIZES = {  # by --model; None: a genome
@@ -68,7 +68,7 @@ common.define_machine_flags()
 def score_weights() -> dict[str, Any]:
     """Scores saved weights, on the test images of the data they were trained on unless other data is named."""
     common.use_compilation_cache()
-    from jaxevo.classifier import Classifier
+    from jaxevo.training.classifier import Classifier
 
     classifier = Classifier.load(FLAGS.weights)
     dataset = FLAGS.test_dataset or FLAGS.dataset or classifier.source.dataset
@@ -88,10 +88,10 @@ def train_and_score(console: Console) -> dict[str, Any]:
     if genome:
         network.check_image(height, width)
     common.use_compilation_cache()  # imports jax, which takes seconds: what can be refused has been
-    from jaxevo.baselines import Baseline, describe
-    from jaxevo.classifier import Source, train_classifiers
-    from jaxevo.engines import Problem
-    from jaxevo.evaluation import DivergedError
+    from jaxevo.networks.baselines import Baseline, describe
+    from jaxevo.run.evaluator import DivergedError
+    from jaxevo.training.classifier import Source, train_classifiers
+    from jaxevo.training.engines import Problem
 
     model = genome or Baseline(FLAGS.model)
     source = Source(trained_on, classes, FLAGS.resize)
@@ -139,8 +139,8 @@ def _document(
     accuracies: dict[str, list[float]],
     tests: dict[str, Images],
 ) -> dict[str, Any]:
-    from jaxevo.baselines import describe
-    from jaxevo.classifier import summarize
+    from jaxevo.networks.baselines import describe
+    from jaxevo.training.classifier import summarize
 
     size = problem.complexity(model)
     return describe(model) | {

@@ -21,13 +21,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from jaxevo import genome as genomes
-from jaxevo import records, report
-from jaxevo.asktell import Individual
 from jaxevo.errors import InputError, printable
-from jaxevo.genome import Genome
-from jaxevo.records import Run
-from jaxevo.workdir import Workdir
+from jaxevo.reports import summary as report
+from jaxevo.run import records
+from jaxevo.run.records import Run
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space import genome as genomes
+from jaxevo.search_space.genome import Genome
+from jaxevo.strategies.base import Individual
 
 FLAGS = flags.FLAGS
 BAR = 18  # characters of the longest bar
@@ -135,7 +136,7 @@ def print_cells(genome: Genome, of: str, console: Console) -> None:
 
 
 def draw(run: Run, folder: pathlib.Path) -> None:
-    from jaxevo import charts  # takes a second to import
+    from jaxevo.reports import charts  # takes a second to import
 
     folder.mkdir(parents=True, exist_ok=True)
     if not charts.draw_run(run, folder, FLAGS.id):
@@ -149,7 +150,7 @@ def show_genome(name: str, console: Console) -> None:
             raise InputError(f"--{flag} is of a run: give it with --workdir=..., not with --genome={name}")
     genome, _ = genomes.find(name)
     if FLAGS.plot:
-        from jaxevo import plots
+        from jaxevo.reports import cell_pictures as plots
 
         folder = pathlib.Path(FLAGS.plot)
         folder.mkdir(parents=True, exist_ok=True)

@@ -20,19 +20,19 @@ import common
 from absl import flags
 from rich.console import Console
 
-from jaxevo import genome as genomes
-from jaxevo import reproduction
 from jaxevo.config import SearchConfig
+from jaxevo.config.presets import MODELS
 from jaxevo.datasets import load_train_data
 from jaxevo.errors import InputError
-from jaxevo.presets import MODELS
-from jaxevo.reproduction import BUDGETS, LABELS, SEARCHED, TABLES, Table, Task
-from jaxevo.workdir import Workdir, changed_versions, versions, write_csv, write_json, write_text
+from jaxevo.reports import paper_tables as reproduction
+from jaxevo.reports.paper_tables import BUDGETS, LABELS, SEARCHED, TABLES, Table, Task
+from jaxevo.run.workdir import Workdir, changed_versions, versions, write_csv, write_json, write_text
+from jaxevo.search_space import genome as genomes
 
 if TYPE_CHECKING:  # imported late, as they bring jax
-    from jaxevo.baselines import Architecture
-    from jaxevo.classifier import Classifier, Source
-    from jaxevo.engines import Problem
+    from jaxevo.networks.baselines import Architecture
+    from jaxevo.training.classifier import Classifier, Source
+    from jaxevo.training.engines import Problem
 
 FLAGS = flags.FLAGS
 
@@ -74,13 +74,13 @@ class Reproduction:
 
     def source(self, task: Task) -> Source:
         """What is trained on, as saved weights name it."""
-        from jaxevo.classifier import Source
+        from jaxevo.training.classifier import Source
 
         return Source(task.trained_on, self.train[task.trained_on][1], "stretch")
 
     def problem(self, task: Task) -> Problem:
         """What networks are built for."""
-        from jaxevo.engines import Problem
+        from jaxevo.training.engines import Problem
 
         network = self.budget.networks[task.trained_on]
         return Problem(network, self.shape(task), len(self.train[task.trained_on][1]))
@@ -115,7 +115,7 @@ class Reproduction:
 
     def scores(self, folder: pathlib.Path, task: Task) -> list[dict[str, Any]]:
         """Accuracies of all seeds' weights, for each way of resizing the test images."""
-        from jaxevo.classifier import summarize
+        from jaxevo.training.classifier import summarize
 
         scores, rows = [self.score(folder, seed, task) for seed in self.seeds], []
         for method, test in self.tests[task].items():
@@ -128,7 +128,7 @@ class Reproduction:
     @functools.cache  # noqa: B019  the object lives as long as the process
     def architecture(self, model: str) -> Architecture:
         """Hand-designed, shipped, or what a search on MNIST finds."""
-        from jaxevo.baselines import Baseline
+        from jaxevo.networks.baselines import Baseline
 
         if model in MODELS:
             return Baseline(model)
@@ -157,7 +157,7 @@ class Reproduction:
 
     def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
         """Trains those seeds that are not there; of each seed seconds, device, versions, and why it failed if so."""
-        from jaxevo.baselines import describe
+        from jaxevo.networks.baselines import describe
 
         (images, _), problem = self.train[task.trained_on], self.problem(task)
         network, training = dataclasses.asdict(problem.network), dataclasses.asdict(self.training)
@@ -171,9 +171,9 @@ class Reproduction:
 
     def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
         """Trains with one seed, scores, and keeps the weights."""
-        from jaxevo.classifier import train_classifiers
-        from jaxevo.evaluation import DivergedError
         from jaxevo.machine import device_name
+        from jaxevo.run.evaluator import DivergedError
+        from jaxevo.training.classifier import train_classifiers
 
         def on_epoch(seed: int, epoch: int, loss: float) -> None:
             self.say(f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}")
@@ -198,7 +198,7 @@ class Reproduction:
         self, folder: pathlib.Path, seed: int, task: Task, classifier: Classifier | None = None
     ) -> dict[str, float]:
         """Accuracy by the way the test images were resized; measured once for each training and test images."""
-        from jaxevo.classifier import Classifier
+        from jaxevo.training.classifier import Classifier
 
         tests, document = self.tests[task], folder / f"seed{seed}-{task.tested_on}.json"
         digests = {f"{method} images": test.digest() for method, test in tests.items()}

@@ -18,15 +18,15 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo import config as configs
-from jaxevo import records
 from jaxevo.config import SearchConfig, WorkerConfig
+from jaxevo.config.presets import STRATEGIES
 from jaxevo.errors import InputError
-from jaxevo.presets import STRATEGIES
-from jaxevo.progress import RunReporter, format_duration
-from jaxevo.workdir import Workdir
+from jaxevo.run import records
+from jaxevo.run.progress import RunReporter, format_duration
+from jaxevo.run.workdir import Workdir
 
 if TYPE_CHECKING:  # imported late, as it brings jax
-    from jaxevo.evaluation import Evaluator
+    from jaxevo.run.evaluator import Evaluator
 
 FLAGS = flags.FLAGS
 FIELDS = {name: field for name, (_, field) in configs.leaf_fields(SearchConfig).items()}
@@ -51,7 +51,7 @@ common.define_machine_flags()
 
 def print_estimate(config: SearchConfig, evaluator: Evaluator, console: Console) -> None:
     """One line before a search begins."""
-    from jaxevo.estimate import estimate
+    from jaxevo.run.estimate import estimate
 
     try:
         known = estimate(config, evaluator)
@@ -88,7 +88,7 @@ def print_result(result: dict, workdir: Workdir, console: Console) -> None:
 
 def draw(workdir: Workdir, console: Console, missing_only: bool) -> None:
     """The run's pictures, into its folder."""
-    from jaxevo import charts  # takes a second to import
+    from jaxevo.reports import charts  # takes a second to import
 
     if written := charts.draw_run(records.load(workdir), workdir.path, missing_only=missing_only):
         console.print(f"pictures {', '.join(map(str, written))}", highlight=False, markup=False, soft_wrap=True)
@@ -109,9 +109,9 @@ def main() -> None:
     config = resolved[FLAGS.strategy]
     workers.check(config)
     images, load_test, data_seconds = common.load_images(config)
-    from jaxevo.engines import Problem
-    from jaxevo.evaluation import DivergedError, Evaluator
-    from jaxevo.search import Search, SearchFailedError, Task
+    from jaxevo.run.evaluator import DivergedError, Evaluator
+    from jaxevo.run.search import Search, SearchFailedError, Task
+    from jaxevo.training.engines import Problem
 
     if FLAGS.dry_run:
         problem = Problem(config.network, images.image_shape, images.num_classes)

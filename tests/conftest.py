@@ -11,8 +11,8 @@ import pytest
 
 from jaxevo.config import NetworkConfig
 from jaxevo.datasets import Images, SearchData, load_search_data
-from jaxevo.genome import Genome
-from jaxevo.variation import random_cell
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import random_cell
 
 # Programs that tests and the processes they launch have in common are compiled once. Set before jax is imported.
 _CACHE = tempfile.TemporaryDirectory(prefix="jaxevo-tests-")

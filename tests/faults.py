@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.genome import Genome
-from jaxevo.workers import Evaluate, Setup, build_evaluate
+from jaxevo.run.workers import Evaluate, Setup, build_evaluate
+from jaxevo.search_space.genome import Genome
 
 Plan = Mapping[int, tuple[str, ...]]
 _SIGNALS = {"segfault": signal.SIGSEGV, "kill": signal.SIGKILL, "abort": signal.SIGABRT, "stop": signal.SIGSTOP}
@@ -110,7 +110,7 @@ def build_faulty(plan: Plan, attempts: pathlib.Path, setup: Setup) -> Evaluate:
 
 def patch_evaluator(plan: Plan, attempts: pathlib.Path) -> None:
     """Has this process's evaluations meet their faults."""
-    from jaxevo.evaluation import Evaluator
+    from jaxevo.run.evaluator import Evaluator
 
     original = Evaluator._evaluate
 
@@ -161,8 +161,9 @@ def main() -> None:
     import common
     import search as launcher
 
-    from jaxevo import checkpoint, workdir, workers
-    from jaxevo import search as searches
+    from jaxevo.run import search as searches
+    from jaxevo.run import workdir, workers
+    from jaxevo.training import checkpoints as checkpoint
 
     candidates = {int(k): tuple(faults) for k, faults in plan.get("candidates", {}).items()}
     attempts = pathlib.Path(plan["attempts"])

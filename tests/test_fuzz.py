@@ -37,16 +37,17 @@ from test_datasets import (
 )
 from test_report import LAST, RESULT, SMALL, individual_record, retraining, table_records, write_run
 
-from jaxevo import genome as genomes
-from jaxevo import records, report
-from jaxevo.checkpoint import Checkpoints
-from jaxevo.classifier import Classifier
 from jaxevo.datasets import load_search_data, load_test_data
 from jaxevo.datasets.prepared import _checked
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.errors import InputError
-from jaxevo.evolution import RegularizedEvolution
-from jaxevo.workdir import History, Workdir
+from jaxevo.reports import summary as report
+from jaxevo.run import records
+from jaxevo.run.workdir import History, Workdir
+from jaxevo.search_space import genome as genomes
+from jaxevo.strategies.regularized import RegularizedEvolution
+from jaxevo.training.checkpoints import Checkpoints
+from jaxevo.training.classifier import Classifier
 
 MAX_MESSAGE = 1000  # characters beside the path
 ALLOWANCE = 64 << 20  # bytes of memory whatever the file's size

@@ -20,8 +20,8 @@ import pytest
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
-from jaxevo.presets import STRATEGIES
-from jaxevo.strategies import make_strategy
+from jaxevo.config.presets import STRATEGIES
+from jaxevo.strategies.registry import make_strategy
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 _spec = importlib.util.spec_from_file_location("golden_make", GOLDEN / "make.py")

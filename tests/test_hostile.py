@@ -24,14 +24,16 @@ from test_classifier import GENOME, PROBLEM, SOURCE, with_document
 from test_datasets import data_error, make_images, make_labels, mat_bytes, write_folder
 from test_report import RESULT, SMALL, retraining, table_records, write_run
 
-from jaxevo import checkpoint, records, report
-from jaxevo.checkpoint import Checkpoints, load_weights, save_weights
-from jaxevo.classifier import Classifier
 from jaxevo.datasets import folder as folder_format
 from jaxevo.datasets import idx, libsvm, load_train_data, mat
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.errors import InputError
-from jaxevo.workdir import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
+from jaxevo.reports import summary as report
+from jaxevo.run import records
+from jaxevo.run.workdir import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
+from jaxevo.training import checkpoints as checkpoint
+from jaxevo.training.checkpoints import Checkpoints, load_weights, save_weights
+from jaxevo.training.classifier import Classifier
 
 
 def refusal(function: Callable[[], object]) -> str:

@@ -1,0 +1,227 @@
+"""The operations of the search space as pure functions, with gradients written for how XLA compiles them.
+
+Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost a shift by a
+pixel is an offset of whole vectors, a product over channels is one long matrix product, and a concatenation over
+channels is a plain copy. `benchmarks/README.md` has the measurements behind each form.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from jaxevo.search_space.genome import Op
+
+EPSILON = 1e-5  # of batch norm
+_MAX_UNROLLED_ROWS = 32  # taller images are summed in blocks of rows, so that programs stay small
+_MAX_SHIFTED = 1 << 25  # numbers in the shifted copies of an image; they are kept until the gradient has been computed
+
+
+def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array:
+    return jnp.pad(x, ((0, 0), (rows, rows), (columns, columns), (0, 0)), constant_values=value)
+
+
+@jax.custom_vjp
+def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """Each channel `[C, H, W, N]` convolved with its own `kernel` `[C, k, k]`, k odd; zero padding keeps the size."""
+    height, width, k = x.shape[1], x.shape[2], kernel.shape[1]
+    padded = _pad(x, k // 2, k // 2)
+    padded, kernel = padded.astype(jnp.float32), kernel.astype(jnp.float32)  # the sum is, in bfloat16 too
+    y = jnp.zeros(x.shape, jnp.float32)
+    for i in range(k):
+        for j in range(k):
+            y += padded[:, i : i + height, j : j + width] * kernel[:, i, j, None, None, None]
+    return y.astype(x.dtype)
+
+
+def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
+    """Gradient `[C, k, k]` of the kernel, for input `x` and output gradient `g`.
+
+    For each column of the kernel the products are added up over the rows of the image into `[C, k, W * N]`, which
+    compiles to the same quick loop as the convolution itself; the product with ones that follows sums the rest. A plain
+    `sum` would be fused with the loop and lose its vectors.
+    """
+    channels, height, width, n = x.shape
+    block = min(height, _MAX_UNROLLED_ROWS)
+    blocks = -(-height // block)
+    extra = blocks * block - height
+    padded = _pad(x, k // 2, k // 2)
+    padded = jnp.pad(padded, ((0, 0), (0, extra), (0, 0), (0, 0)))
+    g = jnp.pad(g, ((0, 0), (0, extra), (0, 0), (0, 0)))
+    padded, g, ones = padded.astype(jnp.float32), g.astype(jnp.float32), jnp.ones(width * n, jnp.float32)
+
+    def of_rows(start: jax.Array | int) -> jax.Array:
+        xs = jax.lax.dynamic_slice_in_dim(padded, start, block + k - 1, 1)
+        gs = jax.lax.dynamic_slice_in_dim(g, start, block, 1)
+        columns = []
+        for j in range(k):
+            products = [xs[:, h : h + k, j : j + width] * gs[:, h : h + 1] for h in range(block)]
+            total = functools.reduce(jnp.add, products)
+            columns.append(total.reshape(channels * k, width * n) @ ones)
+        return jnp.stack(columns, axis=1).reshape(channels, k, k)
+
+    if blocks == 1:
+        return of_rows(0)
+    return jax.lax.fori_loop(
+        0, blocks, lambda b, total: total + of_rows(b * block), jnp.zeros((channels, k, k), jnp.float32)
+    )
+
+
+def _depthwise_forward(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return depthwise(x, kernel), (x, kernel)
+
+
+def _depthwise_backward(residuals: tuple[jax.Array, jax.Array], g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    x, kernel = residuals
+    gradient = _depthwise_kernel_gradient(x, g, kernel.shape[1])
+    return depthwise(g, kernel[:, ::-1, ::-1]), gradient.astype(kernel.dtype)
+
+
+depthwise.defvjp(_depthwise_forward, _depthwise_backward)
+
+
+def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
+    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd, k // 2 zeros around the image.
+
+    On a CPU it is one matrix product over all shifted copies of the image, unless these are too many: XLA's own
+    convolutions are ten times as slow inside of a loop, and an epoch is one.
+    """
+    k = kernel.shape[2]
+    if jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
+        strides, padding = (stride, stride), [(k // 2, k // 2)] * 2
+        return jax.lax.conv_general_dilated(x, kernel, strides, padding, dimension_numbers=("CHWN", "OIHW", "CHWN"))
+    padded = _pad(x, k // 2, k // 2)
+    rows, columns = ((side - 1) // stride * stride + 1 for side in x.shape[1:3])
+    shifted = [padded[:, i : i + rows : stride, j : j + columns : stride] for i in range(k) for j in range(k)]
+    return pointwise(jnp.concatenate(shifted), kernel.transpose(0, 2, 3, 1).reshape(kernel.shape[0], -1))
+
+
+@jax.custom_vjp
+def pointwise(x: jax.Array, weight: jax.Array) -> jax.Array:
+    """The 1x1 convolution of `[C, H, W, N]` with `weight` `[D, C]`: `[D, H, W, N]`."""
+    return (weight @ x.reshape(x.shape[0], -1)).reshape(weight.shape[0], *x.shape[1:])
+
+
+def _pointwise_forward(x: jax.Array, weight: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return pointwise(x, weight), (x, weight)
+
+
+def _pointwise_backward(residuals: tuple[jax.Array, jax.Array], g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    x, weight = residuals
+    gradient = g.reshape(g.shape[0], -1) @ x.reshape(x.shape[0], -1).T
+    return pointwise(g, weight.T), gradient
+
+
+pointwise.defvjp(_pointwise_forward, _pointwise_backward)
+
+
+def _neighbours(x: jax.Array, axis: int, value: float) -> tuple[jax.Array, jax.Array]:
+    """`x[i - 1]` and `x[i + 1]` along an axis, `value` beyond the border."""
+    size = x.shape[axis]
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (1, 1)
+    padded = jnp.pad(x, widths, constant_values=value)
+    return jax.lax.slice_in_dim(padded, 0, size, axis=axis), jax.lax.slice_in_dim(padded, 2, size + 2, axis=axis)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _max_of_three(x: jax.Array, axis: int) -> jax.Array:
+    before, after = _neighbours(x, axis, -jnp.inf)
+    return jnp.maximum(jnp.maximum(before, x), after)
+
+
+def _max_of_three_forward(x: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
+    return _max_of_three(x, axis), x
+
+
+def _max_of_three_backward(axis: int, x: jax.Array, g: jax.Array) -> tuple[jax.Array]:
+    """The first of equal maxima gets the whole gradient, as in `jax.lax.reduce_window`."""
+    before, after = _neighbours(x, axis, -jnp.inf)
+    first = (before >= x) & (before >= after)
+    second = ~first & (x >= after)
+    zero = jnp.zeros((), g.dtype)
+    to_before, to_after = jnp.where(first, g, zero), jnp.where(first | second, zero, g)
+    return (jnp.where(second, g, zero) + _neighbours(to_before, axis, 0)[1] + _neighbours(to_after, axis, 0)[0],)
+
+
+_max_of_three.defvjp(_max_of_three_forward, _max_of_three_backward)
+
+
+def max_pool(x: jax.Array) -> jax.Array:
+    """3x3 maximum at stride 1; the border's windows are cut off."""
+    return _max_of_three(_max_of_three(x, 2), 1)
+
+
+def _box_sum(x: jax.Array) -> jax.Array:
+    for axis in (2, 1):
+        before, after = _neighbours(x, axis, 0)
+        x = before + x + after
+    return x
+
+
+@jax.custom_vjp
+def avg_pool(x: jax.Array) -> jax.Array:
+    """3x3 average at stride 1 over the pixels that exist."""
+    return _box_sum(x) / _window_sizes(x)
+
+
+def _window_sizes(x: jax.Array) -> jax.Array:
+    return _box_sum(jnp.ones((1, x.shape[1], x.shape[2], 1), x.dtype))
+
+
+avg_pool.defvjp(lambda x: (avg_pool(x), None), lambda _, g: (_box_sum(g / _window_sizes(g)),))
+
+
+def halve(x: jax.Array) -> jax.Array:
+    """2x2 average at stride 2, after a reduction cell; an odd last row or column is left out."""
+    channels, height, width, n = x.shape
+    x = x[:, : height // 2 * 2, : width // 2 * 2].reshape(channels, height // 2, 2, width // 2, 2, n)
+    return (x[:, :, 0, :, 0] + x[:, :, 0, :, 1] + x[:, :, 1, :, 0] + x[:, :, 1, :, 1]) * 0.25
+
+
+def _per_channel(v: jax.Array) -> jax.Array:
+    return v[:, None, None, None]
+
+
+@jax.custom_vjp
+def batch_norm(x: jax.Array, scale: jax.Array, bias: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Normalises with the statistics of the batch: output, mean `[C]`, variance `[C]` (float32, without gradient)."""
+    return _batch_norm_forward(x, scale, bias)[0]
+
+
+def _batch_norm_forward(x: jax.Array, scale: jax.Array, bias: jax.Array) -> tuple:
+    wide = x.astype(jnp.float32)
+    mean = wide.mean((1, 2, 3))
+    variance = jnp.square(wide - _per_channel(mean)).mean((1, 2, 3))
+    y = normalize(x, scale, bias, mean, variance)
+    return (y, mean, variance), (x, scale, mean, jax.lax.rsqrt(variance + EPSILON))
+
+
+def _batch_norm_backward(residuals: tuple, cotangents: tuple) -> tuple[jax.Array, jax.Array, jax.Array]:
+    x, scale, mean, inverse = residuals
+    g = cotangents[0].astype(jnp.float32)
+    normalized = (x.astype(jnp.float32) - _per_channel(mean)) * _per_channel(inverse)
+    bias_gradient, scale_gradient = g.sum((1, 2, 3)), (g * normalized).sum((1, 2, 3))
+    m = x.size // x.shape[0]
+    centred = g - _per_channel(bias_gradient / m) - normalized * _per_channel(scale_gradient / m)
+    return (centred * _per_channel(scale * inverse)).astype(x.dtype), scale_gradient, bias_gradient
+
+
+batch_norm.defvjp(_batch_norm_forward, _batch_norm_backward)
+
+
+def normalize(x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+    """Normalises `[C, H, W, N]` with given statistics `[C]`."""
+    factor = scale * jax.lax.rsqrt(variance + EPSILON)
+    shift = bias - mean * factor
+    return (x.astype(jnp.float32) * _per_channel(factor) + _per_channel(shift)).astype(x.dtype)
+
+
+def spatial(op: Op, x: jax.Array, kernel: jax.Array | None) -> jax.Array:
+    """The part of an operation before its 1x1 convolution; `kernel` `[C, k, k]` for convolutions only."""
+    if op.kernel_size:
+        assert kernel is not None
+        return depthwise(jax.nn.relu(x), kernel)
+    return {Op.IDENTITY: lambda v: v, Op.MAX_POOL_3X3: max_pool, Op.AVG_POOL_3X3: avg_pool}[op](x)

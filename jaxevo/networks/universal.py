@@ -1,0 +1,365 @@
+"""One Flax module for every genome: the genome is an input, so a search compiles once.
+
+Parameters exist for B_max nodes of two operands, each a slot large enough for any operation. A cell is a loop over
+its B nodes; an operand is a switch over what it does and what it reads, of which only the taken branch runs. The
+reverse pass is our own: it walks the nodes backwards, computes each operand again from the stored states, and adds
+what a state receives into one buffer. The next cell's 1x1 convolution over the concatenated unused states is the sum
+over these states of their own parts.
+
+Letters beside those of `ops`: `B` is B_max, `D` a cell's channels, `E` channels of whatever reads the cell.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from jaxevo.config import NetworkConfig
+from jaxevo.networks import ops
+from jaxevo.networks.genome_network import BatchNorm, Network, constant, dropout_mask, image_batch
+from jaxevo.search_space.complexity import operand_is_projected
+from jaxevo.search_space.genome import NUM_INPUTS, OPS, Cell, Genome, Op
+
+MAX_KERNEL = max(op.kernel_size for op in OPS)
+
+
+class EncodedCell(NamedTuple):
+    """A cell as integers; entries beyond its last node are zero."""
+
+    num_nodes: jax.Array  # int32 []
+    states: jax.Array  # int32 [B, 2], row of the state that an operand reads: 0 is the input, k + 1 is node k
+    ops: jax.Array  # int32 [B, 2], position in OPS
+    unused: jax.Array  # bool [B], whether the node is part of the cell's output
+
+
+class EncodedGenome(NamedTuple):
+    """Both cells of a genome as integers."""
+
+    normal: EncodedCell
+    reduction: EncodedCell
+
+
+def encode(genome: Genome, max_nodes: int) -> EncodedGenome:
+    """The genome as the universal network's input. Raises `ValueError` for a cell of more than `max_nodes` nodes."""
+    return EncodedGenome(_encode_cell(genome.normal, max_nodes), _encode_cell(genome.reduction, max_nodes))
+
+
+def _encode_cell(cell: Cell, max_nodes: int) -> EncodedCell:
+    if cell.num_nodes > max_nodes:
+        raise ValueError(f"a cell of {cell.num_nodes} nodes does not fit a network for at most {max_nodes}")
+    states, operations = np.zeros((2, max_nodes, 2), np.int32)
+    for k, node in enumerate(cell.nodes):
+        states[k] = [max(i - NUM_INPUTS + 1, 0) for i in node.inputs]
+        operations[k] = [OPS.index(op) for op in node.ops]
+    unused = np.isin(np.arange(max_nodes) + NUM_INPUTS, cell.unused_states())
+    return EncodedCell(np.int32(cell.num_nodes), states, operations, unused)  # type: ignore[arg-type]
+
+
+class Slots(NamedTuple):
+    """Parameters of all operands of a cell, or with one axis less (two) of one node (operand)."""
+
+    depthwise: jax.Array  # [B, 2, 2D, 7, 7]
+    pointwise: jax.Array  # [B, 2, D, 2D]
+    scale: jax.Array  # [B, 2, D]
+    bias: jax.Array  # [B, 2, D]
+
+
+def _window(size: int) -> slice:
+    """Where a kernel of this size lies in a slot: in the middle."""
+    return slice((MAX_KERNEL - size) // 2, (MAX_KERNEL + size) // 2)
+
+
+class Moments(NamedTuple):
+    """Batch norm's statistics of all operands of a cell."""
+
+    mean: jax.Array  # [B, 2, D]
+    var: jax.Array  # [B, 2, D]
+
+
+def _at(tree, *index):
+    """The part of every array of a tree at an index of its first axes."""
+    return jax.tree.map(lambda a: a[index], tree)
+
+
+def _half(array: jax.Array, half: jax.Array, *index: jax.Array) -> jax.Array:
+    """D of the 2D channels of `array[index]`: all operations work on D channels, so each is compiled for one width."""
+    array = jax.lax.dynamic_slice(
+        array, (*index, half * (array.shape[len(index)] // 2), *(0 for _ in array.shape[len(index) + 1 :])),
+        (*(1 for _ in index), array.shape[len(index)] // 2, *array.shape[len(index) + 1 :]),
+    )  # fmt: skip
+    return array.reshape(array.shape[len(index) :])
+
+
+def _spatial(op: Op, x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`ops.spatial` for the kernel `[D, 7, 7]` of a slot."""
+    window = _window(op.kernel_size)
+    return ops.spatial(op, x, kernel[:, window, window] if op.kernel_size else None)
+
+
+def _spatial_gradients(op: Op, x: jax.Array, kernel: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jax.vjp(functools.partial(_spatial, op), x, kernel)[1](g)
+
+
+_SPATIAL = tuple(functools.partial(_spatial, op) for op in OPS)
+_SPATIAL_GRADIENTS = tuple(functools.partial(_spatial_gradients, op) for op in OPS)
+_NEEDS_PROJECTION = np.array([[operand_is_projected(state, op) for op in OPS] for state in (0, NUM_INPUTS)])
+
+
+def _num_halves(state: jax.Array) -> jax.Array:
+    """A hidden state has two halves of D channels, the input one."""
+    return 1 + (state > 0)
+
+
+def _is_projected(state: jax.Array, op: jax.Array) -> jax.Array:
+    return jnp.asarray(_NEEDS_PROJECTION)[(state > 0).astype(jnp.int32), op]
+
+
+def _apply_spatial(states: jax.Array, state: jax.Array, op: jax.Array, kernel: jax.Array) -> jax.Array:
+    """An operand before its 1x1 convolution, `[2D, H, W, N]`; of the input only the first half, then zeros."""
+
+    def body(half: jax.Array, z: jax.Array) -> jax.Array:
+        part = jax.lax.switch(op, _SPATIAL, _half(states, half, state), _half(kernel, half))
+        return jax.lax.dynamic_update_slice_in_dim(z, part, half * part.shape[0], 0)
+
+    return jax.lax.fori_loop(0, _num_halves(state), body, jnp.zeros(states.shape[1:], states.dtype))
+
+
+def _project(slot: Slots, z: jax.Array) -> tuple[jax.Array, Moments]:
+    """1x1 convolution and batch norm to `[D, H, W, N]`, and the batch's moments `[D]`."""
+    y, mean, var = ops.batch_norm(ops.pointwise(z, slot.pointwise), slot.scale, slot.bias)
+    return y, Moments(mean, var)
+
+
+def _outlet(kind: str, weight: jax.Array, state: jax.Array) -> jax.Array:
+    """What the next cell (`weight` `[E, 2D]`) gets of a state `[2D, H, W, N]`; the classifier, its mean `[2D, N]`."""
+    if kind == "classifier":
+        return state.astype(jnp.float32).mean((1, 2))
+    return ops.pointwise(ops.halve(state) if kind == "reduction" else state, weight)
+
+
+def _forward(
+    kind: str, slots: Slots, readers: jax.Array, running_moments: Moments | None, x: jax.Array, cell: EncodedCell
+) -> tuple[jax.Array, Moments, jax.Array]:
+    """Output, moments, and all states `[B + 1, 2D, H, W, N]` of a cell.
+
+    `kind` is normal, reduction or classifier (the last cell). Row 0 of the states is the input, half as wide as others.
+    With `running_moments` the batch norms use these.
+    """
+    channels, num_slots = x.shape[0], readers.shape[0]
+    states = jnp.zeros((num_slots + 1, 2 * channels, *x.shape[1:]), x.dtype)
+    states = jax.lax.dynamic_update_slice(states, x[None], (0, 0, 0, 0, 0))
+    out = jax.eval_shape(functools.partial(_outlet, kind), readers[0], states[0])
+    out = jnp.zeros((num_slots, *out.shape) if kind == "classifier" else out.shape, out.dtype)
+    moments = running_moments or Moments(jnp.zeros_like(slots.bias), jnp.ones_like(slots.bias))
+
+    def operand(states, b, o, old):
+        slot, op, state = _at(slots, b, o), cell.ops[b, o], cell.states[b, o]
+        z = _apply_spatial(states, state, op, slot.depthwise)
+
+        def projected(z):
+            if running_moments is None:
+                return _project(slot, z)
+            return ops.normalize(ops.pointwise(z, slot.pointwise), slot.scale, slot.bias, *old), old
+
+        return jax.lax.cond(_is_projected(state, op), projected, lambda z: (z[:channels], old), z)
+
+    def node(b, carry):
+        states, out, moments = carry
+        for o in range(2):
+            y, new = operand(states, b, o, _at(moments, b, o))
+            states = jax.lax.dynamic_update_slice(states, y[None], (b + 1, o * channels, 0, 0, 0))
+            moments = jax.tree.map(lambda array, part, o=o: array.at[b, o].set(part), moments, new)
+
+        def read(out):
+            part = _outlet(kind, readers[b], states[b + 1])
+            return out.at[b].set(part) if kind == "classifier" else out + part
+
+        return states, jax.lax.cond(cell.unused[b], read, lambda out: out, out), moments
+
+    states, out, moments = jax.lax.fori_loop(0, cell.num_nodes, node, (states, out, moments))
+    return out, moments, states
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _cell(kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell) -> tuple[jax.Array, Moments]:
+    """A cell in training: what its readers `[B, E, 2D]` get of it, and the moments of its batch norms (no gradient)."""
+    return _forward(kind, slots, readers, None, x, cell)[:2]
+
+
+def _cell_forward(kind, slots, readers, x, cell):
+    out, moments, states = _forward(kind, slots, readers, None, x, cell)
+    return (out, moments), (slots, readers, states, cell)
+
+
+def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Slots, jax.Array]:
+    """From an operand's output gradient `g`: its slot's gradient, and the states' gradients with its own added."""
+    z = _apply_spatial(states, state, op, slot.depthwise)
+
+    def projected(z):
+        slot_gradient, z_gradient = jax.vjp(lambda slot, z: _project(slot, z)[0], slot, z)[1](g)
+        return slot_gradient, z_gradient
+
+    def plain(z):
+        return jax.tree.map(jnp.zeros_like, slot), jax.lax.dynamic_update_slice(z, g, (0, 0, 0, 0))
+
+    slot_gradient, z_gradient = jax.lax.cond(_is_projected(state, op), projected, plain, z)
+
+    def body(half, carry):
+        gradients, kernel_gradient = carry
+        x, kernel = _half(states, half, state), _half(slot.depthwise, half)
+        x_gradient, part = jax.lax.switch(op, _SPATIAL_GRADIENTS, x, kernel, _half(z_gradient, half))
+        total = _half(gradients, half, state) + x_gradient
+        start = (state, half * total.shape[0], 0, 0, 0)
+        kernel_gradient = jax.lax.dynamic_update_slice_in_dim(kernel_gradient, part, half * part.shape[0], 0)
+        return jax.lax.dynamic_update_slice(gradients, total[None], start), kernel_gradient
+
+    start = (gradients, jnp.zeros_like(slot.depthwise))
+    gradients, kernel_gradient = jax.lax.fori_loop(0, _num_halves(state), body, start)
+    return slot_gradient._replace(depthwise=kernel_gradient), gradients
+
+
+def _cell_backward(kind, residuals, cotangents):
+    slots, readers, states, cell = residuals
+    g, _ = cotangents
+    channels = slots.bias.shape[-1]
+
+    def node(i, carry):
+        gradients, slot_gradients, reader_gradients = carry
+        b = cell.num_nodes - 1 - i
+
+        def from_reader():
+            _, pullback = jax.vjp(functools.partial(_outlet, kind), readers[b], states[b + 1])
+            return pullback(g[b] if kind == "classifier" else g)
+
+        def from_nodes():
+            return jnp.zeros_like(readers[0]), gradients[b + 1]
+
+        reader_gradient, gradient = jax.lax.cond(cell.unused[b], from_reader, from_nodes)
+        reader_gradients = reader_gradients.at[b].set(reader_gradient)
+        for o in range(2):
+            part = gradient[o * channels : (o + 1) * channels]
+            place = _at(slots, b, o), states, cell.states[b, o], cell.ops[b, o]
+            new, gradients = _operand_gradients(*place, part, gradients)
+            slot_gradients = jax.tree.map(lambda array, part, o=o: array.at[b, o].set(part), slot_gradients, new)
+        return gradients, slot_gradients, reader_gradients
+
+    start = jax.tree.map(jnp.zeros_like, (states, slots, readers))
+    gradients, slot_gradients, reader_gradients = jax.lax.fori_loop(0, cell.num_nodes, node, start)
+    return slot_gradients, reader_gradients, gradients[0, :channels], None
+
+
+_cell.defvjp(_cell_forward, _cell_backward)
+
+
+class UniversalCell(nnx.Module):
+    """The slots of a cell, and the weights `[B, E, 2D]` with which its readers read it."""
+
+    def __init__(self, kind: str, channels: int, num_slots: int, reader_channels: int):
+        self.kind = kind
+        slots = (num_slots, 2)
+        self.depthwise = constant(nnx.Param, 0, *slots, 2 * channels, MAX_KERNEL, MAX_KERNEL)
+        self.pointwise = constant(nnx.Param, 0, *slots, channels, 2 * channels)
+        self.scale, self.bias = constant(nnx.Param, 1, *slots, channels), constant(nnx.Param, 0, *slots, channels)
+        self.mean, self.var = constant(nnx.BatchStat, 0, *slots, channels), constant(nnx.BatchStat, 1, *slots, channels)
+        self.readers = constant(nnx.Param, 0, num_slots, reader_channels, 2 * channels)
+
+    def __call__(self, x: jax.Array, cell: EncodedCell, train: bool) -> jax.Array:
+        kernels, weights = self.depthwise[...].astype(x.dtype), self.pointwise[...].astype(x.dtype)
+        slots, readers = Slots(kernels, weights, self.scale[...], self.bias[...]), self.readers[...].astype(x.dtype)
+        if not train:
+            return _forward(self.kind, slots, readers, Moments(self.mean[...], self.var[...]), x, cell)[0]
+        out, moments = _cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
+        self.mean.set_value(moments.mean)
+        self.var.set_value(moments.var)
+        return out
+
+
+class UniversalNetwork(nnx.Module):
+    """Every genome's classifier. Same value and gradients as `Network` for the same weights, see `from_network`."""
+
+    def __init__(self, config: NetworkConfig, max_nodes: int, image_shape: tuple[int, int, int], num_classes: int):
+        if config.conv_kind != "separable":
+            raise ValueError(f"the universal engine has no {config.conv_kind} convolutions; use engine=compiled")
+        config.check_image(*image_shape[:2])
+        stack = config.stack()
+        self.dropout_rate, self.precision = config.dropout_rate, config.precision
+        self.kinds = tuple(kind for kind, _ in stack)
+        self.entry = constant(nnx.Param, 0, stack[0][1], image_shape[2])
+        self.norms = nnx.List(BatchNorm(channels) for _, channels in stack)
+        self.cells = nnx.List()
+        readers = [*(channels for _, channels in stack[1:]), num_classes]
+        for index, ((kind, channels), reader_channels) in enumerate(zip(stack, readers, strict=True)):
+            kind = "classifier" if index == len(stack) - 1 else kind
+            self.cells.append(UniversalCell(kind, channels, max_nodes, reader_channels))
+        self.head_bias = constant(nnx.Param, 0, num_classes)
+
+    def __call__(
+        self, images: jax.Array, genome: EncodedGenome, *, train: bool, dropout_key: jax.Array | None = None
+    ) -> jax.Array:
+        """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`; `dropout_key` only in training."""
+        x = image_batch(images, self.precision)
+        x = ops.pointwise(x, self.entry[...].astype(x.dtype))
+        for kind, norm, cell in zip(self.kinds, self.norms, self.cells, strict=True):
+            x = cell(norm(x, train), getattr(genome, kind), train)
+        if train and self.dropout_rate:
+            draw = functools.partial(dropout_mask, dropout_key, self.dropout_rate, shape=x.shape[1:])
+            x = x * jax.vmap(lambda b: draw(node=b))(jnp.arange(x.shape[0]))
+        return jnp.einsum("bec,bcn->ne", self.cells[-1].readers[...], x) + self.head_bias[...]
+
+
+def _places(
+    universal: UniversalNetwork, network: Network, genome: Genome
+) -> Iterator[tuple[nnx.Variable, Any, nnx.Variable]]:
+    """Pairs of (variable of the universal network, its part, variable of the network) that hold the same weight."""
+    readers: list[tuple[list[int] | None, Any]] = [(None, universal.entry)]
+    for index, (kind, large, small) in enumerate(zip(universal.kinds, universal.cells, network.cells, strict=True)):
+        cell: Cell = getattr(genome, kind)
+        norm = universal.norms[index]
+        for name in ("scale", "bias", "mean", "var"):
+            yield getattr(norm, name), ..., getattr(small.norm, name)
+        for k, node in enumerate(cell.nodes):
+            for o, (state, op) in enumerate(node.operands):
+                operand = small.operands[2 * k + o]
+                channels = large.scale.shape[-1]
+                in_channels = channels if state < NUM_INPUTS else 2 * channels
+                if size := op.kernel_size:
+                    part = (k, o, slice(in_channels), _window(size), _window(size))
+                    yield large.depthwise, part, operand.kernel
+                if operand_is_projected(state, op):
+                    yield large.pointwise, (k, o, slice(None), slice(in_channels)), operand.weight
+                    for name in ("scale", "bias", "mean", "var"):
+                        yield getattr(large, name), (k, o), getattr(operand.norm, name)
+        readers.append(([s - NUM_INPUTS for s in cell.unused_states()], large.readers))
+    targets = [*(cell.projection for cell in network.cells), network.head]
+    for (nodes, variable), target in zip(readers, targets, strict=True):
+        yield variable, nodes, target
+    yield universal.head_bias, ..., network.head_bias
+
+
+def to_network(universal: UniversalNetwork, network: Network, genome: Genome) -> None:
+    """Writes the universal network's weights for a genome into that genome's own network."""
+    for variable, part, target in _places(universal, network, genome):
+        value = np.asarray(variable[...])
+        if isinstance(part, list):  # the readers [B, E, 2D] of the unused states side by side
+            value = np.concatenate(list(value[part]), axis=1)
+        elif part is not None:
+            value = value[part]
+        target.set_value(value)
+
+
+def from_network(universal: UniversalNetwork, network: Network, genome: Genome) -> None:
+    """The reverse of `to_network`; slots that the genome does not use stay as they are."""
+    for variable, part, source in _places(universal, network, genome):
+        new = np.asarray(source[...])
+        if part is None:
+            variable.set_value(new)
+            continue
+        value = np.array(variable[...])
+        value[part] = np.stack(np.split(new, len(part), axis=1)) if isinstance(part, list) else new
+        variable.set_value(value)

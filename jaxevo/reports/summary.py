@@ -1,0 +1,225 @@
+"""What is in a run, summed up: pure functions of the `Run` that `records.load` reads. JAX is not imported."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pathlib
+import statistics
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from jaxevo import config as configs
+from jaxevo.errors import InputError, printable
+from jaxevo.run.records import PARTS, Run
+from jaxevo.search_space.genome import NUM_INPUTS, Cell, dumps
+from jaxevo.strategies.base import Individual
+
+
+@dataclasses.dataclass(frozen=True)
+class Generation:
+    """What one generation tried; `trainings` counts those that failed too."""
+
+    generation: int
+    best: float | None  # of all up to its end
+    median: float | None  # of those born in it
+    nodes_normal: float  # mean B of those born in it
+    nodes_reduction: float
+    trainings: int
+    reused: int
+    failed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Rate:
+    """Successes with Wilson's 95 % interval of their probability."""
+
+    successes: int
+    trials: int
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        share = self.successes / self.trials
+        return f"{self.successes}/{self.trials} = {share:.0%} ({self.low:.0%} to {self.high:.0%})"
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorSuccess:
+    """How those fared that an operator had a part in; each counts for all of its operators, a failed one as worse."""
+
+    operator: str
+    applied: int
+    beat_better_parent: Rate | None  # None without parents
+    survived: Rate | None  # to the next generation, of those whose generation is complete
+
+
+def state(run: Run) -> str:
+    """Complete, or how far it has come."""
+    config, replay = run.config, run.replay
+    if run.result:
+        return "complete"
+    if not run.searched:
+        where = f"in generation {replay.generation} of {replay.num_generations}"
+        return f"incomplete: {where}, {len(run.candidates)} candidates known"
+    asked = config.retrain_best * config.retrain_seeds
+    if len(run.retrainings) < asked and not run.checkpoints["final"]:
+        return f"incomplete: training the best again, {len(run.retrainings)} of at most {asked} trainings known"
+    epoch = max(run.checkpoints["final"], default=0)
+    return f"incomplete: in the final training, after epoch {epoch} of {config.final_training.epochs}"
+
+
+def header(run: Run) -> dict[str, str]:
+    """What run this is and what came out, in words."""
+    data, about, result = run.config.data, run.about, run.result
+    lines = {
+        "run": printable(str(run.path)),
+        "state": state(run),
+        "data set": f"{data.dataset}, preset {about['preset']}, seed {run.config.seed}",
+        "device": about["device"],
+        "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
+        "checkpoints": "; ".join(f"{k} {', '.join(map(str, v)) or 'none'}" for k, v in run.checkpoints.items()),
+    }
+    if result:
+        low, high = result["test_interval"]
+        lines["result"] = (
+            f"individual {result['id']}: test accuracy {result['test_accuracy']:.2%} (95 % interval {low:.2%} to "
+            f"{high:.2%}, {result['test_images']:,} images), validation accuracy {result['validation_accuracy']:.2%}"
+        )
+    return lines
+
+
+def generations(run: Run) -> list[Generation]:
+    """The course of the search; individuals drawn after hard stagnation avoidance belong to the generation it ended."""
+    rows: list[Generation] = []
+    best: float | None = None
+    for number in sorted({candidate.individual.generation for candidate in run.candidates.values()}):
+        born = [candidate for candidate in run.candidates.values() if candidate.individual.generation == number]
+        fitness = [c.individual.fitness for c in born if c.individual.fitness is not None]
+        best = max((value for value in (best, *fitness) if value is not None), default=None)
+        nodes = [(c.individual.genome.normal.num_nodes, c.individual.genome.reduction.num_nodes) for c in born]
+        normal, reduction = (statistics.fmean(column) for column in zip(*nodes, strict=True))
+        reused = sum(candidate.reused is not None for candidate in born)
+        median = statistics.median(fitness) if fitness else None
+        failed = len(born) - len(fitness)
+        rows.append(Generation(number, best, median, normal, reduction, len(born) - reused, reused, failed))
+    return rows
+
+
+def operator_success(run: Run) -> list[OperatorSuccess]:
+    """For each operator, the most often applied first, what became of the individuals it had a part in."""
+    made: dict[str, list[Individual]] = {}
+    for candidate in run.candidates.values():
+        for operator in dict.fromkeys(candidate.individual.operators):
+            made.setdefault(operator, []).append(candidate.individual)
+    rows = []
+    for operator, individuals in sorted(made.items(), key=lambda item: (-len(item[1]), item[0])):
+        beat = _rate(beats_parents(run, child) for child in individuals if child.parents)
+        decided = [child for child in individuals if child.generation < run.replay.generation]
+        survived = _rate(child.id in run.survivors for child in decided)
+        rows.append(OperatorSuccess(operator, len(individuals), beat, survived))
+    return rows
+
+
+def beats_parents(run: Run, child: Individual) -> bool:
+    """True if a child is better than both parents, or its only one."""
+    parents = [run.candidates[parent].individual.fitness for parent in child.parents]
+    return child.fitness is not None and all(value is not None and child.fitness > value for value in parents)
+
+
+def _rate(outcomes: Iterable[bool]) -> Rate | None:
+    listed = list(outcomes)
+    if not listed:
+        return None
+    from scipy.stats import binomtest  # takes a second to import: not before the input is known to be good
+
+    interval = binomtest(sum(listed), len(listed)).proportion_ci(0.95, method="wilson")
+    return Rate(sum(listed), len(listed), float(interval.low), float(interval.high))
+
+
+def ancestors(run: Run, of: int) -> list[Individual]:
+    """An individual and all that it descends from, by id."""
+    found, waiting = set(), {of}
+    while waiting:
+        found |= waiting
+        waiting = {parent for known in waiting for parent in run.candidates[known].individual.parents} - found
+    return [run.candidates[known].individual for known in sorted(found)]
+
+
+def failures(run: Run) -> dict[str, int]:
+    """How many candidates failed for each reason, the most frequent first."""
+    return dict(Counter(c.failure for c in run.candidates.values() if c.failure is not None).most_common())
+
+
+def seconds(run: Run) -> dict[str, dict[str, float]]:
+    """Where the time went: step of the run -> part -> seconds; the final training's are known once it is complete."""
+    spent = {}
+    for step, records in (("search", list(run.candidates.values())), ("retraining", run.retrainings)):
+        spent[step] = {part: math.fsum(record.seconds.get(part, 0.0) for record in records) for part in PARTS}
+        spent[step]["total"] = math.fsum(spent[step].values())
+    return spent | ({"final training": {"total": run.result["final_seconds"]}} if run.result else {})
+
+
+def draw(cell: Cell) -> list[str]:
+    """A cell as text: a line a node, by depth, which is the longest way from the input; then what makes the output."""
+    depth = dict.fromkeys(range(NUM_INPUTS), 0)
+    for s, node in enumerate(cell.nodes, NUM_INPUTS):
+        depth[s] = 1 + max(depth[i] for i in node.inputs)
+    names = {s: "input" if s < NUM_INPUTS else f"node {s - NUM_INPUTS}" for s in depth}  # both inputs are one tensor
+    calls = {s: [f"{op}({names[i]})" for i, op in n.operands] for s, n in enumerate(cell.nodes, NUM_INPUTS)}
+    width = max(len(left) for left, _ in calls.values()) + 1
+    lines, shown = [], 0
+    for s in sorted(calls, key=lambda s: (depth[s], s)):
+        label = f"depth {depth[s]}" if depth[s] > shown else ""
+        lines.append(f"{label:<8}  {names[s]:<7} = concat( {calls[s][0] + ',':<{width}} {calls[s][1]} )")
+        shown = depth[s]
+    outputs = ", ".join(names[s] for s in cell.unused_states())
+    return [*lines, f"{'output':<17} = " + (f"concat( {outputs} )" if "," in outputs else outputs)]
+
+
+def export_best(run: Run, path: pathlib.Path) -> None:
+    """Writes the genome file of the best, as the search does at its end. Raises `InputError` where there is a file."""
+    if run.best is None:
+        raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to export")
+    metadata = {"dataset": run.config.data.dataset, "seed": run.config.seed, "id": run.best.id}
+    metadata |= {"parameters": run.candidates[run.best.id].parameters, "search_fitness": run.best.fitness}
+    if run.result:
+        metadata |= {name: run.result[name] for name in ("search_fitness", "retrained_fitness", "test_accuracy")}
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(dumps(run.best.genome, metadata))
+    except FileExistsError:
+        raise InputError(f"{path} exists already; give the genome file another name") from None
+
+
+def document(run: Run, shown: Individual | None) -> dict[str, Any]:
+    """All of the above as plain values for JSON, with `shown`'s genome and lineage."""
+    best, lists = run.best, (run.replay.population, [] if shown is None else ancestors(run, shown.id))
+    population, lineage = ([individual.to_dict() | _sizes(run, individual) for individual in those] for those in lists)
+    return {
+        "workdir": str(run.path),
+        "dataset": run.config.data.dataset,
+        "seed": run.config.seed,
+        **run.about,
+        "config": configs.flatten(run.config),
+        "complete": run.result is not None,
+        "state": state(run),
+        "checkpoints": run.checkpoints,
+        "best": None if best is None else best.id,
+        "generations": [dataclasses.asdict(row) for row in generations(run)],
+        "population": population,
+        "individual": None if shown is None else shown.to_dict() | _sizes(run, shown),
+        "lineage": lineage,
+        "operators": [dataclasses.asdict(row) for row in operator_success(run)],
+        "stagnation": [dataclasses.asdict(event) for event in run.replay.events],
+        "retrainings": [dataclasses.asdict(retraining) for retraining in run.retrainings],
+        "failures": failures(run),
+        "seconds": seconds(run),
+        "result": run.result,
+    }
+
+
+def _sizes(run: Run, individual: Individual) -> dict[str, Any]:
+    candidate = run.candidates[individual.id]
+    return {name: getattr(candidate, name) for name in ("parameters", "multiply_adds", "reused", "failure")}

@@ -1,0 +1,286 @@
+"""Candidates evaluated in worker processes, so that one that crashes, hangs or eats all memory harms no other.
+
+Each worker is a spawned process at the end of a pipe of its own and shares no lock with anyone. However and whenever it
+ends, starting and idle ones included, its pipe ends with it: its candidate is tried once more in a fresh process, and
+only that candidate fails if it does so again. (Of the ready-made pools, `concurrent.futures` and `loky` lose every
+running task with one process; `pebble` loses but one, yet breaks when a starting or an idle process is killed:
+docs/reliability.md.)
+
+JAX is imported in the worker after its memory has been limited, so not at the top of this module.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import dataclasses
+import multiprocessing
+import os
+import resource
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxevo.config import SearchConfig, WorkerConfig
+from jaxevo.datasets import Images, SearchData
+from jaxevo.errors import InputError
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import random_cell
+
+if TYPE_CHECKING:
+    from jaxevo.run.evaluator import Evaluation
+    from jaxevo.training.engines import Seed
+
+_ATTEMPTS = 2
+_MAX_FAILED_STARTS = 3  # in a row; then something other than a candidate ends the workers
+_PR_SET_PDEATHSIG = 1
+
+
+class WorkerError(InputError):
+    """Workers do not even start."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What a worker is given once, at its start."""
+
+    config: SearchConfig
+    num_classes: int
+    arrays: str  # file with the training and validation images, their labels, and the subset to train on
+    compilation_cache: str | None
+
+
+Evaluate = Callable[[Genome, "Seed"], "Evaluation"]
+Build = Callable[[Setup], Evaluate]
+
+
+@dataclasses.dataclass
+class _Job:
+    """A candidate on its way."""
+
+    genome: Genome
+    seed: Seed
+    problems: list[str] = dataclasses.field(default_factory=list)  # of each attempt that failed
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass
+class _Worker:
+    process: Any
+    pipe: connection.Connection
+    left: int  # candidates until it is replaced
+    ready: bool = False
+    job: _Job | None = None
+    begin: float = 0.0
+
+
+class Workers:
+    """Evaluates candidates in at most `limits.workers` processes; starts them when there is work, replaces the dead.
+
+    Nothing happens in the background: calls of `result` drive all of it. A training is known by its seed, which no
+    other shares. To be closed, as by `with`; a process that ends without doing so takes its workers along.
+
+    Args:
+        limits: How many processes, and what a candidate may take.
+        setup: Given to `build` in each worker.
+        build: Makes, in the worker, the function that evaluates; importable from there.
+    """
+
+    def __init__(self, limits: WorkerConfig, setup: Setup, build: Build):
+        self.limits, self.setup, self.build = limits, setup, build
+        self._workers: list[_Worker] = []
+        self._queue: collections.deque[_Job] = collections.deque()
+        self._done: dict[Seed, Evaluation] = {}
+        self._failed_starts = 0
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all workers, whatever they are doing."""
+        for worker in list(self._workers):
+            self._stop(worker)
+
+    def submit(self, genome: Genome, seed: Seed) -> None:
+        """Has a genome evaluated, unless that is under way already."""
+        jobs = [*self._queue, *(worker.job for worker in self._workers if worker.job)]
+        if seed not in self._done and all(job.seed != seed for job in jobs):
+            self._queue.append(_Job(genome, seed))
+            self._assign()
+
+    def result(self, seed: Seed) -> Evaluation:
+        """Waits for what was submitted. Raises `WorkerError` if workers end before they have begun."""
+        while seed not in self._done:
+            self._assign()
+            for pipe in connection.wait([worker.pipe for worker in self._workers], self._until_deadline()):
+                self._receive(next(worker for worker in self._workers if worker.pipe is pipe))
+            for worker in [worker for worker in self._workers if self._left(worker) <= 0]:
+                self._give_up(worker, f"it took longer than --candidate_timeout={self.limits.candidate_timeout:g}")
+        return self._done.pop(seed)
+
+    def _assign(self) -> None:
+        """Gives waiting jobs to idle workers, and starts those that are missing."""
+        for worker in list(self._workers):
+            if self._queue and worker.ready and worker.job is None:
+                worker.job, worker.begin = self._queue.popleft(), time.monotonic()
+                try:
+                    worker.pipe.send((worker.job.genome.to_dict(), worker.job.seed))
+                except OSError:  # it ended while idle, which is no fault of this candidate
+                    self._queue.appendleft(worker.job)
+                    worker.job = None
+                    self._stop(worker)
+        free = sum(worker.job is None for worker in self._workers)
+        for _ in range(min(len(self._queue) - free, self.limits.workers - len(self._workers))):
+            self._start()
+
+    def _start(self) -> None:
+        spawn = multiprocessing.get_context("spawn")  # a fork of a process that uses JAX can deadlock
+        pipe, other = spawn.Pipe()
+        arguments = (other, self.setup, self.build, self.limits.worker_memory_limit, os.getpid())
+        process = spawn.Process(target=_work, args=arguments, name="jaxevo worker", daemon=True)
+        process.start()
+        other.close()  # the pipe ends with the process
+        self._workers.append(_Worker(process, pipe, self.limits.candidates_per_worker))
+
+    def _receive(self, worker: _Worker) -> None:
+        """What a worker says: that it is ready, how its candidate did, or, by its end, that it has died."""
+        try:
+            message = worker.pipe.recv()
+        except (EOFError, OSError):
+            return self._give_up(worker, _how_it_ended(worker.process))
+        if worker.job is None:
+            worker.ready, self._failed_starts = True, 0
+            return
+        self._finish(worker, message)
+
+    def _finish(self, worker: _Worker, message: dict[str, Any]) -> None:
+        """Takes a result. After an exception the worker is replaced, as what it lacked may be of its own making."""
+        from jaxevo.run.evaluator import Evaluation
+
+        evaluation, job = Evaluation(**message), worker.job
+        assert job is not None
+        if evaluation.details is not None and len(job.problems) + 1 < _ATTEMPTS:
+            return self._give_up(worker, evaluation.failure or "")
+        self._done[job.seed], worker.job = evaluation, None
+        worker.left -= 1
+        if evaluation.details is not None or worker.left == 0:
+            self._stop(worker)
+
+    def _give_up(self, worker: _Worker, problem: str) -> None:
+        """Ends a worker; its candidate is tried again, or has failed. Raises `WorkerError` after too many starts."""
+        from jaxevo.run.evaluator import Evaluation
+
+        job = worker.job
+        self._stop(worker)
+        if job is None:
+            self._failed_starts += not worker.ready
+            if self._failed_starts >= _MAX_FAILED_STARTS:
+                raise WorkerError(
+                    f"{self._failed_starts} workers in a row ended while they were starting ({problem}); is there "
+                    f"memory for {self.limits.workers} (--workers), and --worker_memory_limit large enough?"
+                )
+            return
+        job.problems.append(problem)
+        job.seconds += time.monotonic() - worker.begin
+        if len(job.problems) < _ATTEMPTS:
+            self._queue.appendleft(job)
+            return
+        reason = f"{problem}, twice" if len(set(job.problems)) == 1 else "; tried again: ".join(job.problems)
+        self._done[job.seed] = Evaluation(None, reason, None, {"train": job.seconds})
+
+    def _stop(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.pipe.close()
+        worker.process.kill()
+        worker.process.join()
+        worker.process.close()
+
+    def _left(self, worker: _Worker) -> float:
+        """Seconds until a worker's candidate has taken too long."""
+        if worker.job is None or not self.limits.candidate_timeout:
+            return float("inf")
+        return worker.begin + self.limits.candidate_timeout - time.monotonic()
+
+    def _until_deadline(self) -> float | None:
+        left = min((self._left(worker) for worker in self._workers), default=float("inf"))
+        return None if left == float("inf") else max(0.0, left)
+
+
+def _how_it_ended(process: Any) -> str:
+    process.join()  # its pipe has ended, so it is about to
+    if process.exitcode >= 0:
+        return f"its process ended with exit code {process.exitcode}"
+    name = signal.Signals(-process.exitcode).name
+    hint = " (by the kernel, if memory ran out)" if name == "SIGKILL" else ""
+    return f"its process ended by {name}{hint}"
+
+
+def _work(pipe: connection.Connection, setup: Setup, build: Build, memory_limit: int, parent: int) -> None:
+    """A worker's life."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # even while a candidate hangs
+    if os.getppid() != parent:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent ends its workers
+    if memory_limit:  # of writable memory: the address space that JAX reserves is many times what it uses
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_limit << 20, memory_limit << 20))
+    evaluate = build(setup)
+    pipe.send(None)
+    while True:
+        try:
+            genome, seed = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(dataclasses.asdict(evaluate(Genome.from_dict(genome), seed)))
+
+
+def build_evaluate(setup: Setup) -> Evaluate:
+    """`Evaluator.evaluate` on the subset of the setup, compiled before the first candidate's time begins to run."""
+    from jaxevo.machine import keep_compiled
+    from jaxevo.run.evaluator import Evaluator
+    from jaxevo.training.engines import Problem
+
+    if setup.compilation_cache:
+        keep_compiled(setup.compilation_cache)
+    with np.load(setup.arrays, allow_pickle=False) as arrays:
+        train = Images(arrays["train_images"], arrays["train_labels"])
+        validation = Images(arrays["validation_images"], arrays["validation_labels"])
+        subset = arrays["subset"]
+    config = setup.config
+    problem = Problem(config.network, train.images.shape[1:], setup.num_classes)
+    evaluator = Evaluator(config, problem, train, validation)
+    if config.engine == "universal":
+        smallest = random_cell(np.random.default_rng(0), config.evolution.min_nodes)
+        evaluator.evaluate(Genome(smallest, smallest), (0,), subset[: config.training.batch_size])
+    return lambda genome, seed: evaluator.evaluate(genome, seed, subset)
+
+
+@contextlib.contextmanager
+def start_workers(
+    limits: WorkerConfig, config: SearchConfig, data: SearchData, subset: np.ndarray, compilation_cache: str | None
+) -> Iterator[Workers]:
+    """Workers that train as `Evaluator` does on this data.
+
+    The data goes through a file without a name, which is gone with this process, however that ends.
+    """
+    with tempfile.TemporaryFile() as file:
+        np.savez(
+            file,
+            train_images=data.train.images,
+            train_labels=data.train.labels,
+            validation_images=data.validation.images,
+            validation_labels=data.validation.labels,
+            subset=subset,
+        )
+        file.flush()
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        with Workers(limits, Setup(config, data.num_classes, path, compilation_cache), build_evaluate) as workers:
+            yield workers

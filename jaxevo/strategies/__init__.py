@@ -1,0 +1,1 @@
+"""Strategies of search by asking and telling. Nothing here imports JAX."""

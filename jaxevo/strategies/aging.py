@@ -1,0 +1,55 @@
+"""Aging evolution, after Real, Aggarwal, Huang and Le, *Regularized Evolution for Image Classifier Architecture
+Search* (2018, arXiv 1802.01548)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import add_node, mutate_edge, mutate_op, random_genome
+from jaxevo.strategies.base import Generational, Individual, rank
+
+
+class AgingEvolution(Generational):
+    """A queue of P individuals: of a sample of S the best gets a mutated child, and the oldest dies, however good.
+
+    As there, a child differs from its parent by one mutation. Which one is drawn in proportion to the paper's rates
+    (tau_m-op, tau_m-edge, tau_b), since here B grows too; it may find nothing to change. F children are counted as a
+    generation, so the number of candidates is that of `RegularizedEvolution`. With `mating_pool="survivors"` all F
+    have parents from before the generation, whose oldest die at its end: so they can be evaluated at once.
+
+    The best may die; `best` is that of all, while the population is what is alive.
+    """
+
+    def _sequential(self) -> bool:
+        return self.config.mating_pool == "growing" and self.generation > 0
+
+    def _draw(self, new_id: int) -> Individual:
+        rng = np.random.default_rng([self.seed, new_id])
+        config = self.config
+        if self.generation == 0:
+            genome = random_genome(rng, config.min_nodes, config.max_nodes)
+            return Individual(new_id, genome, 0, operators=("random",))
+        pool = self._mating_pool()
+        drawn = rng.choice(len(pool), config.sample_size, replace=False)
+        parent = min((pool[int(i)] for i in drawn), key=rank)
+        genome, mutation = self._mutate(rng, parent.genome)
+        operators = (mutation,) if genome != parent.genome else ()
+        return Individual(new_id, genome, self.generation, (parent.id,), operators)
+
+    def _mutate(self, rng: np.random.Generator, genome: Genome) -> tuple[Genome, str]:
+        """One of the three mutations, and its name."""
+        config = self.config
+        rates = np.array([config.op_mutation_prob, config.edge_mutation_prob, config.add_node_prob])
+        mutation = int(rng.choice(3, p=rates / rates.sum()))
+        if mutation == 0:
+            return mutate_op(rng, genome, 1.0), "op_mutation"
+        if mutation == 1:
+            return mutate_edge(rng, genome, 1.0), "edge_mutation"
+        return add_node(rng, genome, 1.0, config.max_nodes), "add_node"
+
+    def _select(self) -> None:
+        """The oldest die; among individuals of one generation the smaller id is the older."""
+        if self._count_generation() or self._sequential():
+            living = sorted(self.population, key=lambda individual: individual.id)[-self.config.population_size :]
+            self.population = sorted(living, key=rank)

@@ -1,0 +1,22 @@
+"""Random search: the baseline that any strategy has to beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import CELLS, random_cell
+from jaxevo.strategies.base import Generational, Individual
+
+
+class RandomSearch(Generational):
+    """Random genomes with B of each cell anywhere in [B_min, B_max].
+
+    Nothing is learnt from any fitness: the population is the best P so far, and generations only count candidates.
+    """
+
+    def _draw(self, new_id: int) -> Individual:
+        rng = np.random.default_rng([self.seed, new_id])
+        sizes = rng.integers(self.config.min_nodes, self.config.max_nodes + 1, len(CELLS))
+        normal, reduction = (random_cell(rng, int(num_nodes)) for num_nodes in sizes)
+        return Individual(new_id, Genome(normal, reduction), self.generation, operators=("random",))

@@ -1,0 +1,1 @@
+"""Training: compiled programs, checkpoints, and trained classifiers."""

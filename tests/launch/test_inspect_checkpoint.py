@@ -1,0 +1,125 @@
+"""The launcher from outside: text, JSON, the exported genome, and one line for what cannot be used; all without JAX."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from test_report import LAST, RESULT, individual_record, retraining, table_records, write_run
+
+from jaxevo.reports import summary as report
+from jaxevo.search_space import genome as genomes
+
+LAUNCHER = pathlib.Path(__file__).parents[2] / "launch" / "inspect_checkpoint.py"
+
+
+def start(folder: pathlib.Path, *arguments: str, columns: int = 80) -> subprocess.Popen[str]:
+    """Begins the launcher where an import of JAX fails."""
+    (folder / "without_jax").mkdir(exist_ok=True)
+    (folder / "without_jax" / "jax.py").write_text("raise AssertionError('jax was imported')")
+    paths = os.pathsep.join((str(folder / "without_jax"), str(LAUNCHER.parent.parent)))
+    environment = os.environ | {"PYTHONPATH": paths, "COLUMNS": str(columns)}
+    command = [sys.executable, str(LAUNCHER), *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment, encoding="utf-8", stdout=pipe, stderr=pipe)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int | None, str, str]:
+    out, err = process.communicate(timeout=100)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A finished run, one of two candidates, one of none, a damaged one, and a folder that is no run."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "other").mkdir()
+    records = table_records()
+    records[1]["failure"] = "[bold]not finite[/bold] :smile: [/]\x1b[31m"
+    records[3]["operators"] = ["crossover", "[red]"]
+    finished = [*records, individual_record(LAST), retraining(2, 0, 0.64)]
+    write_run(folder / "run", finished).result.write_text(json.dumps(RESULT))
+    write_run(folder / "young", records[:2], tail='{"kind": "indi')
+    write_run(folder / "empty", [])
+    write_run(folder / "damaged", table_records(), tail="{}\n")
+    return folder
+
+
+def test_text_and_json(folder):
+    processes = [
+        start(folder, "--workdir=run", "--id=5"),
+        start(folder, "--workdir=young", "--id=1", columns=120),
+        start(folder, "--workdir=empty"),
+        start(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
+        start(folder, "--workdir=young", "--id=1", "--plot=of/young"),
+        start(folder, "--genome=evoA.json", "--plot=of/genomes"),
+    ]
+    results = [finish(process) for process in processes]
+    assert [(code, err) for code, _, err in results] == [(0, "")] * 6
+    text, young, empty, document, _, genome = (out for _, out, _ in results)
+
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "…" not in text  # rich's mark of text that is cut off
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    for line in (
+        "state complete",
+        "0 60.00% 55.00% 1.0 2.0 3 0 1 ━━━━━━━━━━──",  # 18 from 37.5 % to 70 %: 9.7 are 55 %, 12.5 are 60 %
+        "3 1 70.00% 1 2 10 2 0 crossover, [red]",
+        "crossover 4 1/4 = 25% (5% to 70%) 2/4 = 50% (15% to 85%)",
+        "2 0 60.00% 64.00%",
+        "1 [bold]not finite[/bold] :smile: [/]\\x1b[31m",
+        "final training 9.5",
+        "5: 65.00%, generation 2, crossover, op_mutation",
+        "├── 3: 70.00%, generation 1, crossover, [red]",
+        "│ ├── 2: 60.00%, generation 0, random",
+        "output = concat( node 0, node 1 )",
+    ):
+        assert line in lines, line
+    assert "failed: [bold]not finite[/bold] :smile: [/]\\x1b[31m\n1: failed, generation 0, random\n" in young
+    assert "incomplete: in generation 0 of 2, 2 candidates known" in young
+    assert "0 candidates known" in empty and "POPULATION" not in empty
+
+    parsed = json.loads(document)
+    assert (parsed["best"], parsed["individual"]["id"], parsed["complete"]) == (2, 2, True)
+    assert [individual["id"] for individual in parsed["lineage"]] == [2]
+    assert [individual["id"] for individual in parsed["population"]] == [3, 5]
+    assert parsed["operators"][0]["survived"]["successes"] == 2
+    assert genomes.load(folder / "exported.json")[1]["id"] == 2
+    pictures = {path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()}
+    progress = ["progress.png", "progress.svg"]
+    assert pictures == {
+        "run": ["cells.png", "cells.svg", *progress],
+        "young": ["cells_1.png", "cells_1.svg", *progress],
+        "genomes": ["evoA.png", "evoA.svg"],
+    }
+    assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
+    for name, cell in vars(genomes.find("evoA")[0]).items():
+        assert "\n".join([f"{name.upper()} CELL OF evoA.json", *report.draw(cell)]) in genome
+        assert f"{name.title()} cell, B = {cell.num_nodes}" in (folder / "of" / "genomes" / "evoA.svg").read_text()
+
+
+def test_errors_are_one_line(folder):
+    (folder / "there.json").write_text("precious")
+    cases = {
+        "give either --workdir=": (),
+        "or --genome=": ("--workdir=run", "--genome=evoA.json"),
+        "'nothing.json' is neither a file nor": ("--genome=nothing.json", "--plot=pictures"),
+        "there.json: not a JSON document": ("--genome=there.json",),
+        "--id is of a run": ("--genome=evoA.json", "--id=0"),
+        "other is not the folder of a run": ("--workdir=other",),
+        "missing is not the folder of a run": ("--workdir=missing",),
+        "history.jsonl, line 7, is damaged": ("--workdir=damaged",),
+        "has no individual 99": ("--workdir=run", "--id=99"),
+        "there.json exists already": ("--workdir=run", "--export_best=there.json"),
+        "nothing to draw": ("--workdir=empty", "--plot=pictures"),
+        "nothing to export": ("--workdir=empty", "--export_best=new.json"),
+        "No such file or directory": ("--workdir=run", "--export_best=nowhere/new.json"),
+    }
+    for message, process in [(message, start(folder, *arguments)) for message, arguments in cases.items()]:
+        code, out, err = finish(process)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert err.startswith("error: ") and message in err
+    assert (folder / "there.json").read_text() == "precious"
+    assert not (folder / "new.json").exists() and not any((folder / "pictures").glob("*"))

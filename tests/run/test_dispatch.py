@@ -1,0 +1,87 @@
+"""Jobs are done once each, in groups of the size of a step, and workers are told early."""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import pytest
+from conftest import random_genomes
+
+from jaxevo import config as configs
+from jaxevo.config import SearchConfig
+from jaxevo.run.dispatch import Dispatcher
+from jaxevo.run.evaluator import Evaluation
+
+GENOMES = random_genomes(5, 1, 2, seed=4)
+JOBS = [(genome, (0, number)) for number, genome in enumerate(GENOMES)]
+
+
+class Written:
+    """Stands for an evaluator and for workers: writes down what it is asked, and takes two seconds for each."""
+
+    def __init__(self, candidates_per_step: int = 1):
+        settings = {"candidates_per_step": candidates_per_step, "mating_pool": "survivors"}
+        self.config = configs.replace(SearchConfig(), settings)
+        self.asked: list[object] = []
+        self.spent: collections.Counter[str] = collections.Counter()
+
+    def evaluate_several(self, genomes, seeds, subset):
+        assert [GENOMES[number] for _, number in seeds] == list(genomes) and list(subset) == [0, 1]
+        self.asked.append([number for _, number in seeds])
+        return [Evaluation(number / 10, None, None, {"train": 2.0}) for _, number in seeds]
+
+    def expect(self, genome):
+        self.asked.append(f"expect {GENOMES.index(genome)}")
+
+    def submit(self, genome, seed):
+        assert GENOMES[seed[1]] == genome
+        self.asked.append(f"submit {seed[1]}")
+
+    def result(self, seed):
+        self.asked.append(f"result {seed[1]}")
+        return Evaluation(seed[1] / 10, None, None, {})
+
+
+def dispatch(written: Written, by_workers: bool = False) -> Dispatcher:
+    return Dispatcher(written, np.arange(2), written if by_workers else None, written.spent.update)
+
+
+@pytest.mark.parametrize(
+    ("at_once", "expected"),
+    [
+        (1, ["expect 1", [0], "expect 2", [1], "expect 3", [2], "expect 4", [3], [4]]),
+        (2, ["expect 2", [0, 1], "expect 4", [2, 3], [4]]),
+        (5, [[0, 1, 2, 3, 4]]),
+        (8, [[0, 1, 2, 3, 4]]),
+    ],
+)
+def test_as_many_in_a_step_as_it_takes_and_the_next_is_expected(at_once: int, expected: list):
+    written = Written(at_once)
+    dispatcher = dispatch(written)
+    found = [dispatcher.evaluate(JOBS[number:]).accuracy for number in range(5)]
+    assert found == [0.0, 0.1, 0.2, 0.3, 0.4]
+    assert written.asked == expected and written.spent == {"train": 10.0}
+
+
+def test_what_was_done_ahead_is_not_done_again_where_others_come_between():
+    written = Written(3)
+    dispatcher = dispatch(written)
+    dispatcher.evaluate([JOBS[0], JOBS[2], JOBS[4]])
+    dispatcher.evaluate([JOBS[1], JOBS[2], JOBS[3], JOBS[4]])
+    assert dispatcher.evaluate([JOBS[4]]).accuracy == 0.4
+    assert written.asked == [[0, 2, 4], [1, 3]]
+
+
+def test_the_genome_at_hand_is_not_expected_for_its_other_seeds():
+    written = Written()
+    written.evaluate_several = lambda genomes, seeds, subset: [Evaluation(0.5, None, None, {})]
+    dispatch(written).evaluate([(GENOMES[0], (0, 0)), (GENOMES[0], (0, 1)), (GENOMES[1], (0, 2))])
+    assert written.asked == ["expect 1"]
+
+
+def test_workers_are_given_everything_and_waited_for_the_first():
+    written = Written()
+    assert dispatch(written, by_workers=True).evaluate(JOBS[1:4]).accuracy == 0.1
+    assert written.asked == ["submit 1", "submit 2", "submit 3", "result 1"]
+    assert written.spent.keys() == {"train"} and written.spent["train"] >= 0
