@@ -26,10 +26,20 @@ def _cpu_info() -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+def default_preset() -> str:
+    """What the preset `auto` means here: quick on a CPU, else the paper's."""
+    return "quick" if jax.default_backend() == "cpu" else "paper"
+
+
 def keep_compiled(folder: str) -> None:
     """Takes programs that an earlier process has compiled from this folder, and keeps new ones there."""
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def compilation_cache() -> str | None:
+    """The folder that `keep_compiled` was given, if it was."""
+    return jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
 
 
 def drop_oldest_programs(folder: pathlib.Path, limit: int = MAX_COMPILED_BYTES) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxevo.config import SearchConfig, flatten
+from jaxevo.errors import InputError
 
 # Training beyond the paper's, by name. How long, and at which rate, is no part of a recipe.
 RECIPES: dict[str, dict[str, Any]] = {
@@ -45,6 +46,8 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "rea_b4": {"strategy": "rea", "min_nodes": 4, "max_nodes": 4},
 }
 
+PRESETS = ("quick", "paper")
+
 MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # hand-designed, see `baselines`
 
 
@@ -71,6 +74,25 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
         "retrain_best": 3,
         "retrain_seeds": 2,
     }
+
+
+def search_settings(
+    preset_name: str, strategy: str, recipe: str, num_images: int
+) -> dict[str, Any]:
+    """Settings by flag name of a preset, a strategy and the final training's recipe, for `num_images` images.
+
+    Raises `InputError` for an unknown name.
+    """
+    named = (
+        ("preset", preset_name, PRESETS),
+        ("strategy", strategy, STRATEGIES),
+        ("recipe", recipe, RECIPES),
+    )
+    for what, name, known in named:
+        if name not in known:
+            raise InputError(f"{what}={name} is not known; choose one of {', '.join(known)}")
+    final = {f"final_{name}": value for name, value in RECIPES[recipe].items()}
+    return preset(preset_name, num_images) | final | STRATEGIES[strategy]
 
 
 # Settings that runs of earlier versions do not have; the defaults are what those did.

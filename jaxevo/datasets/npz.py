@@ -70,7 +70,7 @@ def read_labels(path: pathlib.Path, part: str) -> np.ndarray:
 
 def read_part(path: pathlib.Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """The images of `part`, uint8 [M, H, W, C], and their labels as they are in the file, integers [M]."""
-    images, labels = _pixels(f"{path}, x_{part},", _read_array(path, f"x_{part}")), read_labels(path, part)
+    images, labels = to_pixels(f"{path}, x_{part},", _read_array(path, f"x_{part}")), read_labels(path, part)
     if len(images) != len(labels):
         raise DataError(f"{path} has {len(images)} images and {len(labels)} labels in its {part} part: {_REMEDY}")
     return images, labels
@@ -121,7 +121,7 @@ def _check_header(what: str, stream: IO[bytes], member_bytes: int) -> int:
     return size if dtype == np.uint8 else size + math.prod(shape)
 
 
-def _pixels(what: str, array: np.ndarray) -> np.ndarray:
+def to_pixels(what: str, array: np.ndarray) -> np.ndarray:
     """Numbers [M, H, W] or [M, H, W, C] as uint8 [M, H, W, C]."""
     if array.ndim == 3:
         array = array[..., None]

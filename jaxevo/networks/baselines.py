@@ -159,6 +159,11 @@ class Baseline:
         if self.name not in BASELINES:
             raise InputError(f"model={self.name} is not known; choose one of {', '.join(BASELINES)}")
 
+    @staticmethod
+    def is_known(name: str) -> bool:
+        """Whether it is one of `BASELINES`."""
+        return name in BASELINES
+
     def check_image(self, height: int, width: int) -> None:
         """Raises `InputError` if an image of this size vanishes."""
         least = BASELINES[self.name].min_side

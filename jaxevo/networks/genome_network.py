@@ -127,7 +127,7 @@ class Network(nnx.Module):
         self.cells = nnx.List()
         width = image_shape[2]
         for kind, channels in config.stack():
-            cell: Cell = getattr(genome, kind)
+            cell = genome.cell(kind)
             self.cells.append(CellModule(rng, cell, kind, width, channels, config.conv_kind))
             width = 2 * channels * len(cell.unused_states())
         self.head = weights(rng, (num_classes, width), width)

@@ -12,8 +12,7 @@ Letters beside those of `ops`: `B` is B_max, `D` a cell's channels, `E` channels
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,43 +21,12 @@ from flax import nnx
 
 from jaxevo.config import NetworkConfig
 from jaxevo.networks import ops
-from jaxevo.networks.genome_network import BatchNorm, Network, constant, dropout_mask, image_batch
+from jaxevo.networks.genome_network import BatchNorm, constant, dropout_mask, image_batch
+from jaxevo.networks.universal_encoding import EncodedCell, EncodedGenome
 from jaxevo.search_space.complexity import operand_is_projected
-from jaxevo.search_space.genome import NUM_INPUTS, OPS, Cell, Genome, Op
+from jaxevo.search_space.genome import NUM_INPUTS, OPS, Op
 
 MAX_KERNEL = max(op.kernel_size for op in OPS)
-
-
-class EncodedCell(NamedTuple):
-    """A cell as integers; entries beyond its last node are zero."""
-
-    num_nodes: jax.Array  # int32 []
-    states: jax.Array  # int32 [B, 2], row of the state that an operand reads: 0 is the input, k + 1 is node k
-    ops: jax.Array  # int32 [B, 2], position in OPS
-    unused: jax.Array  # bool [B], whether the node is part of the cell's output
-
-
-class EncodedGenome(NamedTuple):
-    """Both cells of a genome as integers."""
-
-    normal: EncodedCell
-    reduction: EncodedCell
-
-
-def encode(genome: Genome, max_nodes: int) -> EncodedGenome:
-    """The genome as the universal network's input. Raises `ValueError` for a cell of more than `max_nodes` nodes."""
-    return EncodedGenome(_encode_cell(genome.normal, max_nodes), _encode_cell(genome.reduction, max_nodes))
-
-
-def _encode_cell(cell: Cell, max_nodes: int) -> EncodedCell:
-    if cell.num_nodes > max_nodes:
-        raise ValueError(f"a cell of {cell.num_nodes} nodes does not fit a network for at most {max_nodes}")
-    states, operations = np.zeros((2, max_nodes, 2), np.int32)
-    for k, node in enumerate(cell.nodes):
-        states[k] = [max(i - NUM_INPUTS + 1, 0) for i in node.inputs]
-        operations[k] = [OPS.index(op) for op in node.ops]
-    unused = np.isin(np.arange(max_nodes) + NUM_INPUTS, cell.unused_states())
-    return EncodedCell(np.int32(cell.num_nodes), states, operations, unused)  # type: ignore[arg-type]
 
 
 class Slots(NamedTuple):
@@ -70,7 +38,7 @@ class Slots(NamedTuple):
     bias: jax.Array  # [B, 2, D]
 
 
-def _window(size: int) -> slice:
+def kernel_window(size: int) -> slice:
     """Where a kernel of this size lies in a slot: in the middle."""
     return slice((MAX_KERNEL - size) // 2, (MAX_KERNEL + size) // 2)
 
@@ -98,7 +66,7 @@ def _half(array: jax.Array, half: jax.Array, *index: jax.Array) -> jax.Array:
 
 def _spatial(op: Op, x: jax.Array, kernel: jax.Array) -> jax.Array:
     """`ops.spatial` for the kernel `[D, 7, 7]` of a slot."""
-    window = _window(op.kernel_size)
+    window = kernel_window(op.kernel_size)
     return ops.spatial(op, x, kernel[:, window, window] if op.kernel_size else None)
 
 
@@ -311,55 +279,3 @@ class UniversalNetwork(nnx.Module):
             draw = functools.partial(dropout_mask, dropout_key, self.dropout_rate, shape=x.shape[1:])
             x = x * jax.vmap(lambda b: draw(node=b))(jnp.arange(x.shape[0]))
         return jnp.einsum("bec,bcn->ne", self.cells[-1].readers[...], x) + self.head_bias[...]
-
-
-def _places(
-    universal: UniversalNetwork, network: Network, genome: Genome
-) -> Iterator[tuple[nnx.Variable, Any, nnx.Variable]]:
-    """Pairs of (variable of the universal network, its part, variable of the network) that hold the same weight."""
-    readers: list[tuple[list[int] | None, Any]] = [(None, universal.entry)]
-    for index, (kind, large, small) in enumerate(zip(universal.kinds, universal.cells, network.cells, strict=True)):
-        cell: Cell = getattr(genome, kind)
-        norm = universal.norms[index]
-        for name in ("scale", "bias", "mean", "var"):
-            yield getattr(norm, name), ..., getattr(small.norm, name)
-        for k, node in enumerate(cell.nodes):
-            for o, (state, op) in enumerate(node.operands):
-                operand = small.operands[2 * k + o]
-                channels = large.scale.shape[-1]
-                in_channels = channels if state < NUM_INPUTS else 2 * channels
-                if size := op.kernel_size:
-                    part = (k, o, slice(in_channels), _window(size), _window(size))
-                    yield large.depthwise, part, operand.kernel
-                if operand_is_projected(state, op):
-                    yield large.pointwise, (k, o, slice(None), slice(in_channels)), operand.weight
-                    for name in ("scale", "bias", "mean", "var"):
-                        yield getattr(large, name), (k, o), getattr(operand.norm, name)
-        readers.append(([s - NUM_INPUTS for s in cell.unused_states()], large.readers))
-    targets = [*(cell.projection for cell in network.cells), network.head]
-    for (nodes, variable), target in zip(readers, targets, strict=True):
-        yield variable, nodes, target
-    yield universal.head_bias, ..., network.head_bias
-
-
-def to_network(universal: UniversalNetwork, network: Network, genome: Genome) -> None:
-    """Writes the universal network's weights for a genome into that genome's own network."""
-    for variable, part, target in _places(universal, network, genome):
-        value = np.asarray(variable[...])
-        if isinstance(part, list):  # the readers [B, E, 2D] of the unused states side by side
-            value = np.concatenate(list(value[part]), axis=1)
-        elif part is not None:
-            value = value[part]
-        target.set_value(value)
-
-
-def from_network(universal: UniversalNetwork, network: Network, genome: Genome) -> None:
-    """The reverse of `to_network`; slots that the genome does not use stay as they are."""
-    for variable, part, source in _places(universal, network, genome):
-        new = np.asarray(source[...])
-        if part is None:
-            variable.set_value(new)
-            continue
-        value = np.array(variable[...])
-        value[part] = np.stack(np.split(new, len(part), axis=1)) if isinstance(part, list) else new
-        variable.set_value(value)

@@ -78,17 +78,10 @@ def arrange(cell: Cell) -> Layout:
     return Layout(layers, links, y, _swapped(links))
 
 
-def depths(cell: Cell) -> dict[int, int]:
-    """The layer of every state: the longest way from an input."""
-    depth = dict.fromkeys(range(NUM_INPUTS), 0)
-    for state, node in enumerate(cell.nodes, NUM_INPUTS):
-        depth[state] = 1 + max(depth[i] for i in node.inputs)
-    return depth
-
-
 def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:
     """Items by layer in the order of their states, and all links."""
-    depth, unused = depths(cell), cell.unused_states()
+    depth = dict(enumerate(cell.depths()))
+    unused = cell.unused_states()
     last = 1 + max(depth.values())
     widths = {state: INPUT_WIDTH if state < NUM_INPUTS else NODE_WIDTH for state in depth}
     items = {(state, depth[state]): Item(state, depth[state], widths[state]) for state in depth}

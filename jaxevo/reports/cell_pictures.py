@@ -15,9 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 
+from jaxevo.files import write_bytes
 from jaxevo.reports import cell_layout as layout
 from jaxevo.reports.cell_layout import OP_HEIGHT, OP_WIDTH, Item, Layout
-from jaxevo.run.workdir import write_bytes
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
 INK, EDGE, BLOCK = "#1a1a1a", "#444444", "#d9eef2"

@@ -14,12 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, NullLocator, PercentFormatter, StrMethodFormatter
 
+from jaxevo.checked import MAX_NUMBER
 from jaxevo.errors import InputError
 from jaxevo.reports import cell_pictures as plots
 from jaxevo.reports import paper_tables as reproduction
 from jaxevo.reports import summary as report
-from jaxevo.run.records import MAX_NUMBER, Run
-from jaxevo.strategies.base import Individual
+from jaxevo.run.reader import Run
+from jaxevo.run.result import Result
+from jaxevo.strategies.individual import Individual
 
 INK, GREY, LIGHT, BAND, PALE = "#1a1a1a", "#777777", "#c4c4c4", "#e2e2e2", "#7fa8d4"
 # Cycles of coprime lengths, so that a combination recurs late; colours differ in lightness too.
@@ -74,15 +76,16 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
         found["cells" if known is None else f"cells_{known}"] = lambda: plots.draw_cells(shown.genome)
     if run.best is not None:
         found["progress"] = lambda: progress(run)
-    if run.result and (paper := PAPER.get(run.config.data.dataset)):
+    if run.result and run.result.test_interval and (paper := PAPER.get(run.config.data.dataset)):
         own = _own_point(run.path, run.result)
         found["parameters"] = lambda: parameters_against_error([own, *paper])
     return found
 
 
-def _own_point(path: pathlib.Path, result: Mapping[str, Any]) -> Point:
+def _own_point(path: pathlib.Path, result: Result) -> Point:
     """Raises `InputError` for a result that has no place in the chart."""
-    parameters, accuracy, (low, high) = result["parameters"], result["test_accuracy"], result["test_interval"]
+    assert result.test_accuracy is not None and result.test_interval is not None
+    parameters, accuracy, (low, high) = result.parameters, result.test_accuracy, result.test_interval
     if not 1 <= parameters <= MAX_NUMBER or not 0 <= low <= accuracy <= high <= 1:
         raise InputError(
             f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy {accuracy:g} in {low:g} "

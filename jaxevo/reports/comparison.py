@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.run.records import Run
+from jaxevo.run.reader import Run
 
 MEASURES = {"validation": "best validation accuracy in the search", "test": "test accuracy of the winner"}
 
@@ -45,7 +45,7 @@ class Failure:
 
 def outcome(strategy: str, run: Run) -> Outcome:
     """Of a finished run."""
-    assert run.result is not None
+    assert run.result is not None and run.result.test_accuracy is not None
     best, curve = 0.0, []
     for candidate in run.candidates.values():
         best = max(best, candidate.individual.fitness or 0.0)
@@ -56,12 +56,12 @@ def outcome(strategy: str, run: Run) -> Outcome:
         strategy=strategy,
         seed=run.config.seed,
         validation=best,
-        test=result["test_accuracy"],
-        parameters=result["parameters"],
+        test=run.result.test_accuracy,
+        parameters=result.parameters,
         trainings=len(curve),
         candidates=len(individuals),
         generations=1 + max(individual.generation for individual in individuals),
-        winner=run.candidates[result["id"]].individual.genome.canonical_key(),
+        winner=run.candidates[result.id].individual.genome.canonical_key(),
         curve=tuple(curve),
     )
 

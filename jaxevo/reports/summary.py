@@ -12,9 +12,13 @@ from typing import Any
 
 from jaxevo import config as configs
 from jaxevo.errors import InputError, printable
-from jaxevo.run.records import PARTS, Run
-from jaxevo.search_space.genome import NUM_INPUTS, Cell, dumps
-from jaxevo.strategies.base import Individual
+from jaxevo.intervals import wilson_interval
+from jaxevo.run.reader import Run
+from jaxevo.run.records import PARTS
+from jaxevo.run.words import accuracy_line
+from jaxevo.search_space.genome import NUM_INPUTS, Cell
+from jaxevo.search_space.genome_files import dumps
+from jaxevo.strategies.individual import Individual
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +68,8 @@ def state(run: Run) -> str:
         where = f"in generation {replay.generation} of {replay.num_generations}"
         return f"incomplete: {where}, {len(run.candidates)} candidates known"
     asked = config.retrain_best * config.retrain_seeds
-    if len(run.retrainings) < asked and not run.checkpoints["final"]:
-        return f"incomplete: training the best again, {len(run.retrainings)} of at most {asked} trainings known"
+    if len(run.records.retrainings) < asked and not run.checkpoints["final"]:
+        return f"incomplete: training the best again, {len(run.records.retrainings)} of at most {asked} trainings known"
     epoch = max(run.checkpoints["final"], default=0)
     return f"incomplete: in the final training, after epoch {epoch} of {config.final_training.epochs}"
 
@@ -82,11 +86,7 @@ def header(run: Run) -> dict[str, str]:
         "checkpoints": "; ".join(f"{k} {', '.join(map(str, v)) or 'none'}" for k, v in run.checkpoints.items()),
     }
     if result:
-        low, high = result["test_interval"]
-        lines["result"] = (
-            f"individual {result['id']}: test accuracy {result['test_accuracy']:.2%} (95 % interval {low:.2%} to "
-            f"{high:.2%}, {result['test_images']:,} images), validation accuracy {result['validation_accuracy']:.2%}"
-        )
+        lines["result"] = f"individual {result.id}: {accuracy_line(result)}"
     return lines
 
 
@@ -117,7 +117,7 @@ def operator_success(run: Run) -> list[OperatorSuccess]:
     for operator, individuals in sorted(made.items(), key=lambda item: (-len(item[1]), item[0])):
         beat = _rate(beats_parents(run, child) for child in individuals if child.parents)
         decided = [child for child in individuals if child.generation < run.replay.generation]
-        survived = _rate(child.id in run.survivors for child in decided)
+        survived = _rate(child.id in run.records.survivors for child in decided)
         rows.append(OperatorSuccess(operator, len(individuals), beat, survived))
     return rows
 
@@ -132,10 +132,7 @@ def _rate(outcomes: Iterable[bool]) -> Rate | None:
     listed = list(outcomes)
     if not listed:
         return None
-    from scipy.stats import binomtest  # takes a second to import: not before the input is known to be good
-
-    interval = binomtest(sum(listed), len(listed)).proportion_ci(0.95, method="wilson")
-    return Rate(sum(listed), len(listed), float(interval.low), float(interval.high))
+    return Rate(sum(listed), len(listed), *wilson_interval(sum(listed), len(listed)))
 
 
 def ancestors(run: Run, of: int) -> list[Individual]:
@@ -155,18 +152,17 @@ def failures(run: Run) -> dict[str, int]:
 def seconds(run: Run) -> dict[str, dict[str, float]]:
     """Where the time went: step of the run -> part -> seconds; the final training's are known once it is complete."""
     spent = {}
-    for step, records in (("search", list(run.candidates.values())), ("retraining", run.retrainings)):
+    for step, records in (("search", list(run.candidates.values())), ("retraining", run.records.retrainings)):
         spent[step] = {part: math.fsum(record.seconds.get(part, 0.0) for record in records) for part in PARTS}
         spent[step]["total"] = math.fsum(spent[step].values())
-    return spent | ({"final training": {"total": run.result["final_seconds"]}} if run.result else {})
+    return spent | ({"final training": {"total": run.result.seconds["final"]}} if run.result else {})
 
 
 def draw(cell: Cell) -> list[str]:
     """A cell as text: a line a node, by depth, which is the longest way from the input; then what makes the output."""
-    depth = dict.fromkeys(range(NUM_INPUTS), 0)
-    for s, node in enumerate(cell.nodes, NUM_INPUTS):
-        depth[s] = 1 + max(depth[i] for i in node.inputs)
-    names = {s: "input" if s < NUM_INPUTS else f"node {s - NUM_INPUTS}" for s in depth}  # both inputs are one tensor
+    depth = cell.depths()
+    # Both inputs are one tensor.
+    names = ["input" if s < NUM_INPUTS else f"node {s - NUM_INPUTS}" for s in range(len(depth))]
     calls = {s: [f"{op}({names[i]})" for i, op in n.operands] for s, n in enumerate(cell.nodes, NUM_INPUTS)}
     width = max(len(left) for left, _ in calls.values()) + 1
     lines, shown = [], 0
@@ -182,10 +178,10 @@ def export_best(run: Run, path: pathlib.Path) -> None:
     """Writes the genome file of the best, as the search does at its end. Raises `InputError` where there is a file."""
     if run.best is None:
         raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to export")
-    metadata = {"dataset": run.config.data.dataset, "seed": run.config.seed, "id": run.best.id}
-    metadata |= {"parameters": run.candidates[run.best.id].parameters, "search_fitness": run.best.fitness}
+    metadata = run.candidates[run.best.id].metadata(run.config.data.dataset, run.config.seed)
     if run.result:
-        metadata |= {name: run.result[name] for name in ("search_fitness", "retrained_fitness", "test_accuracy")}
+        metadata |= {"retrained_fitness": run.result.retrained_fitness}
+        metadata |= {"test_accuracy": run.result.test_accuracy}
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(dumps(run.best.genome, metadata))
@@ -213,10 +209,10 @@ def document(run: Run, shown: Individual | None) -> dict[str, Any]:
         "lineage": lineage,
         "operators": [dataclasses.asdict(row) for row in operator_success(run)],
         "stagnation": [dataclasses.asdict(event) for event in run.replay.events],
-        "retrainings": [dataclasses.asdict(retraining) for retraining in run.retrainings],
+        "retrainings": [retraining.to_dict() for retraining in run.records.retrainings],
         "failures": failures(run),
         "seconds": seconds(run),
-        "result": run.result,
+        "result": run.result.to_dict() if run.result else None,
     }
 
 

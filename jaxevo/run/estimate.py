@@ -8,11 +8,12 @@ import time
 
 import numpy as np
 
-from jaxevo.config import SearchConfig
 from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.words import format_duration
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
-from jaxevo.training.trainer import chunks
+from jaxevo.training.epoch import chunks
+from jaxevo.training.fit import fit
 
 _STEPS = 6
 _SAMPLES = 2
@@ -33,47 +34,69 @@ class Estimate:
         """All of it."""
         return self.search + self.retrain + self.final
 
+    def __str__(self) -> str:
+        return (
+            f"estimate: {format_duration(self.total)} at most: {self.candidates} candidates of about "
+            f"{format_duration(self.per_candidate)} (isomorphic ones cost nothing), "
+            f"{format_duration(self.retrain)} for training the best again, "
+            f"{format_duration(self.final)} for the final training"
+        )
 
-def estimate(config: SearchConfig, evaluator: Evaluator) -> Estimate:
-    """Times a few steps of a small and of a large random candidate."""
-    num_final = len(evaluator.labels)
+
+def estimate(evaluator: Evaluator) -> Estimate:
+    """Times a few steps of a small and of a large random candidate; raises what a training may raise."""
+    config = evaluator.config
+    # Seconds of a step, of measuring the accuracy, and of compiling, for each sample.
+    times = np.array([_time(evaluator, sample) for sample in range(_SAMPLES)])
+    step, evaluation, compiling = times.mean(0)
+    # What one candidate takes; with the compiled engine it is compiled for itself.
+    num_final = len(evaluator.data.labels)
     num_train = config.data.train_examples or num_final
-    times = np.array([_time(config, evaluator, sample) for sample in range(_SAMPLES)])
-    steps, evaluation, compiling = times.mean(0)
-    epoch = max(1, num_train // config.training.batch_size) * steps
-    each_compile = compiling if config.engine == "compiled" else 0.0
-    candidate = config.training.epochs * epoch + evaluation + each_compile
-    candidates = config.num_candidates
-    final_epoch = max(1, num_final // config.final_training.batch_size) * steps
-    once = times[:, 2].sum() if config.engine != "compiled" else 0.0  # for all candidates
+    epoch = max(1, num_train // config.training.batch_size) * step
+    compiled = config.engine == "compiled"
+    candidate = config.training.epochs * epoch + evaluation + (compiling if compiled else 0.0)
+    final_epoch = max(1, num_final // config.final_training.batch_size) * step
+    once = 0.0 if compiled else times[:, 2].sum()
     return Estimate(
-        candidates=candidates,
+        candidates=config.num_candidates,
         per_candidate=candidate,
-        search=candidates * candidate + once,
+        search=config.num_candidates * candidate + once,
         retrain=config.retrain_best * config.retrain_seeds * candidate,
         final=config.final_training.epochs * final_epoch,
     )
 
 
-def _time(config: SearchConfig, evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
+def describe_estimate(evaluator: Evaluator) -> str:
+    """The estimate in words, or why there is none."""
+    try:
+        with evaluator.stopwatch.part("other"):
+            return str(estimate(evaluator))
+    except (ArithmeticError, MemoryError, RuntimeError) as error:
+        return f"no estimate: {error}"
+
+
+def _time(evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
     """Seconds of a training step, of measuring the accuracy, and of compiling."""
-    evolution = config.evolution
-    num_nodes = (evolution.min_nodes, evolution.max_nodes)[sample]
+    config = evaluator.config
+    # A random genome of the smallest or the largest size.
+    num_nodes = (config.evolution.min_nodes, config.evolution.max_nodes)[sample]
     rng = np.random.default_rng([config.seed, sample])
     genome = Genome(random_cell(rng, num_nodes), random_cell(rng, num_nodes))
-    clock = evaluator.engine.compile_clock
-    compiled_before = clock.seconds
-    prepared = evaluator.engine.prepare(genome, (config.seed, sample))
-    trainer = prepared.trainer
-    subset = np.arange(min(_STEPS * trainer.batch_size, len(evaluator.labels)))
-    one = dataclasses.replace(config.training, epochs=1)
-    prepared.state = evaluator.train(prepared, one, (0,), subset)  # compiles
-    begin = time.perf_counter()
-    state = evaluator.train(prepared, one, (0,), subset)
-    per_step = (time.perf_counter() - begin) / max(1, len(subset) // trainer.batch_size)
-    chunk, _ = next(chunks(evaluator.validation.images, trainer.batch_size))
-    trainer.predict(state.weights, prepared.inputs, chunk)  # compiles
-    begin = time.perf_counter()
-    trainer.predict(state.weights, prepared.inputs, chunk)
+    with evaluator.stopwatch.lap() as lap:
+        # The first use compiles, the second is timed.
+        prepared = evaluator.engine.prepare(genome, (config.seed, sample))
+        batch_size = prepared.trainer.batch_size
+        subset = np.arange(min(_STEPS * batch_size, len(evaluator.data.labels)))
+        data = evaluator.data.with_subset(subset)
+        one_epoch = dataclasses.replace(config.training, epochs=1)
+        prepared.state = fit(prepared, data, one_epoch, (0,)).state
+        begin = time.perf_counter()
+        state = fit(prepared, data, one_epoch, (0,)).state
+        per_step = (time.perf_counter() - begin) / max(1, len(subset) // batch_size)
+        chunk, _ = next(chunks(evaluator.validation.images, batch_size))
+        prepared.trainer.predict(state.weights, prepared.inputs, chunk)
+        begin = time.perf_counter()
+        prepared.trainer.predict(state.weights, prepared.inputs, chunk)
+        per_call = time.perf_counter() - begin
     calls = math.ceil(len(evaluator.validation) / len(chunk))
-    return per_step, (time.perf_counter() - begin) * calls, clock.seconds - compiled_before
+    return per_step, per_call * calls, lap.get("compile", 0.0)

@@ -1,107 +1,172 @@
-"""From a search's winner to its result: trained on all images that are not for validation, saved, read back, tested.
+"""The last phase of a run: the winner is trained on all training images, saved, read back and tested.
 
 The test images are loaded here, after the last choice has been made.
 """
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
 
-import numpy as np
-
+from jaxevo.config import SearchConfig
+from jaxevo.datasets import Images, SearchData
+from jaxevo.files import write_json, write_text
+from jaxevo.intervals import accuracy_interval
+from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.networks.genome_network import Network
-from jaxevo.run.workdir import write_json
-from jaxevo.strategies.base import Individual
+from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.ledger import Ledger
+from jaxevo.run.records import PARTS
+from jaxevo.run.reporter import Reporter
+from jaxevo.run.result import Result
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space.genome_files import dumps
+from jaxevo.seeds import final_seed
+from jaxevo.strategies.individual import Individual
 from jaxevo.training.checkpoints import Checkpoints
-from jaxevo.training.classifier import Classifier, Source, wilson_interval
-from jaxevo.training.engines import Engine, Seed, make_engine
-from jaxevo.training.fit import fit_resumably
+from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.engines import Engine, make_engine
+from jaxevo.training.fit import fit
 
-if TYPE_CHECKING:
-    from jaxevo.run.search import Search
-
-
-def finish(search: Search, winner: Individual, seed: Seed) -> dict[str, Any]:
-    """Trains and tests; returns the content of `result.json`. Raises `DivergedError`, or `OSError` as `Search.run`."""
-    network, seconds = _train(search, winner, seed)
-    data, workdir = search.task.data, search.task.workdir
-    source = Source(data.name, data.class_names, search.config.data.resize)
-    Classifier.of(winner.genome, search.problem, source, network).save(workdir.best_weights)
-    tested = _test(search, Classifier.load(workdir.best_weights))
-    wall = time.perf_counter() - search.begin + search.task.data_seconds
-    search.spend({"other": wall - sum(search.spent.values())})
-    spent = {part: round(value, 1) for part, value in search.spent.items()}
-    result = _counts(search, winner, seconds) | tested | {"session_seconds": spent}
-    if not search.history.of_kind("session"):
-        search.history.append("session", session_seconds=spent)
-    search.write_genome(winner, {"test_accuracy": result["test_accuracy"]})
-    write_json(workdir.result, result)
-    return result
+SESSION_PARTS = ("data", "compile", "train", "evaluate", "checkpoint", "other")
 
 
-def _engine(search: Search) -> Engine:
-    """The search's engine, unless the final training has another batch size, for which it is not compiled."""
-    config, batch_size = search.config, search.config.final_training.batch_size
-    if batch_size == config.training.batch_size:
-        return search.evaluator.engine
-    return make_engine(config.engine, search.problem, batch_size, config.evolution.max_nodes)
+@dataclasses.dataclass(frozen=True)
+class Finisher:
+    """Makes a search's winner the result of its run.
 
+    Attributes:
+        config: The search's.
+        workdir: The run's folder.
+        data: Training and validation images.
+        load_test: Loads the test images; None: there are none.
+        evaluator: Its engine, data on the device and stopwatch are used.
+        ledger: What the search has recorded.
+        reporter: Is told what happens.
+    """
 
-def _train(search: Search, winner: Individual, seed: Seed) -> tuple[Network, float]:
-    """The trained network, with checkpoints between epochs, and the seconds of all sessions that trained it."""
-    config, engine = search.config.final_training, _engine(search)
-    checkpoints = Checkpoints(search.task.workdir.final_checkpoints)
-    prepared = engine.prepare(winner.genome, seed)
-    engine.compile_clock.charge()  # what came before has been put down elsewhere
+    config: SearchConfig
+    workdir: Workdir
+    data: SearchData
+    load_test: Callable[[], Images] | None
+    evaluator: Evaluator
+    ledger: Ledger
+    reporter: Reporter
 
-    def on_epoch(epoch: int, loss: float) -> None:
-        search.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
+    def run(self, winner: Individual) -> Result:
+        """Trains and tests. Raises `DivergedError`, and `OSError` where something cannot be written."""
+        builder = self.evaluator.builder
+        # Should the final training fail, the search was not in vain: its genome is there.
+        self._write_genome(winner)
+        network, seconds = self._train(winner)
+        source = Source(self.data.name, self.data.class_names, self.config.data.resize)
+        trained = Classifier.of(winner.genome, builder, source, network)
+        trained.save(self.workdir.best_weights)
+        scores = self._score(Classifier.load(self.workdir.best_weights))
+        result = self._result(winner, builder, scores, seconds)
+        self.ledger.add_session(dict(result.session_seconds))
+        self._write_genome(winner, test_accuracy=result.test_accuracy)
+        write_json(self.workdir.result, result.to_dict())
+        return result
 
-    images, labels = search.evaluator.images, search.evaluator.labels
-    everything, identity = np.arange(len(labels)), {"id": winner.id}
-    data = images, labels, config, seed, everything
-    trained = fit_resumably(prepared, *data, checkpoints, identity, on_epoch, search.reporter.message)
-    compiling = engine.compile_clock.charge()
-    search.spend({"compile": compiling, "checkpoint": trained.writing})
-    search.spend({"train": trained.session - compiling - trained.writing})
-    return engine.network(winner.genome, trained.state.weights), trained.seconds
+    def _engine(self) -> Engine:
+        """The search's engine, unless the final training has another batch size: it is not compiled for it."""
+        config = self.config
+        batch_size = config.final_training.batch_size
+        if batch_size == config.training.batch_size:
+            return self.evaluator.engine
+        builder = self.evaluator.builder
+        max_nodes = config.evolution.max_nodes
+        stopwatch = self.evaluator.stopwatch
+        return make_engine(config.engine, builder, batch_size, max_nodes, stopwatch)
 
+    def _train(self, winner: Individual) -> tuple[Network, float]:
+        """The trained network, with checkpoints between epochs, and the seconds of all sessions that trained it."""
+        config = self.config.final_training
+        engine = self._engine()
+        seed = final_seed(self.config.seed)
 
-def _test(search: Search, classifier: Classifier) -> dict[str, Any]:
-    """Measures the network that was read back on the validation images and, this once, on the test images."""
-    data, test = search.task.data, search.task.load_test()
-    begin = time.perf_counter()
-    validation, accuracy = classifier.accuracy(data.validation), classifier.accuracy(test)
-    compiling = classifier.trainer.compile_clock.charge()
-    search.spend({"compile": compiling, "evaluate": time.perf_counter() - begin - compiling})
-    return {
-        "dataset": data.name,
-        "validation_accuracy": validation,
-        "test_accuracy": accuracy,
-        "test_interval": list(wilson_interval(accuracy, len(test))),
-        "test_images": len(test),
-    }
+        def on_epoch(epoch: int, loss: float) -> None:
+            self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
 
+        with engine.stopwatch.part("train"):
+            prepared = engine.prepare(winner.genome, seed)
+            trained = fit(
+                prepared,
+                self.evaluator.data.whole(),
+                config,
+                seed,
+                checkpoints=Checkpoints(self.workdir.final_checkpoints),
+                identity={"id": winner.id},
+                on_epoch=on_epoch,
+                message=self.reporter.message,
+            )
+        return engine.network(winner.genome, trained.state.weights), trained.seconds
 
-def _counts(search: Search, winner: Individual, final_seconds: float) -> dict[str, Any]:
-    """The winner's sizes, and what the search took."""
-    individuals = list(search.recorded.values())
-    retrainings = search.history.of_kind("retraining")
-    seconds = {part: 0.0 for part in ("compile", "train", "evaluate")}
-    for record in [*individuals, *retrainings]:
-        for part, value in record["seconds"].items():
-            seconds[part] += value
-    size = search.problem.complexity(winner.genome)
-    return {
-        "id": winner.id,
-        "search_fitness": search.recorded[winner.id]["fitness"],
-        "retrained_fitness": winner.fitness,
-        "parameters": size.parameters,
-        "multiply_adds": size.multiply_adds,
-        "candidates": len(individuals),
-        "trainings": sum(record["reused"] is None for record in individuals) + len(retrainings) + 1,
-        "memo_hits": sum(record["reused"] is not None for record in individuals),
-        "failures": sum(record["failure"] is not None for record in individuals),
-        "seconds": {part: round(value, 1) for part, value in seconds.items()} | {"final": round(final_seconds, 1)},
-    }
+    def _score(self, classifier: Classifier) -> dict[str, Any]:
+        """Measures the network that was read back on the validation images and, this once, on the test images."""
+        stopwatch = self.evaluator.stopwatch
+        test = self.load_test() if self.load_test else None
+        with stopwatch.part("evaluate"):
+            validation = classifier.accuracy(self.data.validation)
+            accuracy = None if test is None else classifier.accuracy(test)
+        if test is None or accuracy is None:
+            return {
+                "validation_accuracy": validation,
+                **dict.fromkeys(("test_accuracy", "test_interval", "test_images")),
+            }
+        return {
+            "validation_accuracy": validation,
+            "test_accuracy": accuracy,
+            "test_interval": accuracy_interval(accuracy, len(test)),
+            "test_images": len(test),
+        }
+
+    def _result(
+        self,
+        winner: Individual,
+        builder: NetworkBuilder,
+        scores: Mapping[str, Any],
+        final_seconds: float,
+    ) -> Result:
+        """The winner's sizes and scores, and what the search took."""
+        candidates = list(self.ledger.candidates.values())
+        retrainings = list(self.ledger.retrainings.values())
+        seconds: dict[str, float] = dict.fromkeys(PARTS, 0.0)
+        for record in (*candidates, *retrainings):
+            for part, value in record.seconds.items():
+                seconds[part] += value
+        size = builder.complexity(winner.genome)
+        return Result(
+            path=self.workdir.path,
+            genome=winner.genome,
+            id=winner.id,
+            dataset=self.data.name,
+            search_fitness=self.ledger.candidates[winner.id].fitness or 0.0,
+            retrained_fitness=winner.fitness or 0.0,
+            parameters=size.parameters,
+            multiply_adds=size.multiply_adds,
+            candidates=len(candidates),
+            trainings=self.ledger.trainings + len(retrainings) + 1,
+            memo_hits=sum(candidate.reused is not None for candidate in candidates),
+            failures=sum(candidate.failure is not None for candidate in candidates),
+            seconds={part: round(value, 1) for part, value in seconds.items()}
+            | {"final": round(final_seconds, 1)},
+            session_seconds=self._session_seconds(),
+            **scores,
+        )
+
+    def _session_seconds(self) -> dict[str, float]:
+        """Seconds of this session by what they went into."""
+        stopwatch = self.evaluator.stopwatch
+        spent = {part: stopwatch.seconds.get(part, 0.0) for part in SESSION_PARTS}
+        spent["other"] = max(0.0, stopwatch.total() - sum(spent.values()))
+        return {part: round(value, 1) for part, value in spent.items()}
+
+    def _write_genome(self, winner: Individual, **more: float | None) -> None:
+        candidate = self.ledger.candidates[winner.id]
+        metadata = candidate.metadata(self.data.name, self.config.seed)
+        metadata |= {"retrained_fitness": winner.fitness}
+        metadata |= {name: value for name, value in more.items() if value is not None}
+        write_text(self.workdir.best_genome, dumps(winner.genome, metadata))

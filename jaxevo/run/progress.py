@@ -1,4 +1,4 @@
-"""How a run is shown: a live display on a terminal, plain lines elsewhere."""
+"""How a run is shown: a live display on a terminal, plain lines elsewhere (a log, a pipe, a notebook)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jaxevo.config import SearchConfig
+from jaxevo.run.records import Candidate
+from jaxevo.run.words import format_duration
 from jaxevo.strategies.base import Strategy
 
 
 class RunReporter:
-    """Prints a run's progress; `total` candidates are expected.
+    """Prints a run's progress.
 
     Args:
-        config: How many candidates, and whether a generation's can be evaluated at once.
+        config: How many candidates to expect, and whether a generation's can be evaluated at once.
         console: Where it is printed.
         workers: Processes that evaluate candidates.
     """
@@ -26,7 +28,11 @@ class RunReporter:
         self.total = config.num_candidates
         self.at_once = max(1, workers) if config.evolution.mating_pool == "survivors" else 1
         self.console = console
-        self._seconds, self._done, self._hits, self._failures = 0.0, 0, 0, 0
+        self.plain = not console.is_terminal or console.is_jupyter
+        self._seconds = 0.0
+        self._done = 0
+        self._hits = 0
+        self._failures = 0
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -34,7 +40,7 @@ class RunReporter:
             TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=self.plain,
         )
         self._tasks: dict[str, Any] = {}
 
@@ -48,50 +54,53 @@ class RunReporter:
         """A line."""
         self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
-    def candidate(self, record: dict[str, Any], strategy: Strategy) -> None:
+    def candidate(self, candidate: Candidate, strategy: Strategy) -> None:
         """Advances the display; without a terminal, a line a candidate."""
-        self._done += 1
-        self._seconds += sum(seconds for part, seconds in record["seconds"].items() if part != "compile")
-        self._hits += record["reused"] is not None
-        self._failures += record["failure"] is not None
+        self._count(candidate)
         best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
-        left = format_duration(self._remaining(record["id"]))
+        left = format_duration(self._remaining(candidate.id))
         reused = f"{self._hits} reused ({self._hits / self._done:.0%})"
         note = f"best {best}, {reused}, {self._failures} failed, about {left} left"
-        description = f"generation {record['generation']}/{strategy.num_generations}"
-        self._show("search", description, record["id"] + 1, self.total, note)
-        if not self.console.is_terminal:
+        generation = candidate.individual.generation
+        description = f"generation {generation}/{strategy.num_generations}"
+        self._show("search", description, candidate.id + 1, self.total, note)
+        if self.plain:
+            outcome = _outcome(candidate)
             self.message(
-                f"generation {record['generation']:3d}  candidate {record['id']:4d}  {_outcome(record)}  {note}"
+                f"generation {generation:3d}  candidate {candidate.id:4d}  {outcome}  {note}"
             )
-        elif record["failure"]:
-            self.message(f"candidate {record['id']} failed: {record['failure']}")
+        elif candidate.failure:
+            self.message(f"candidate {candidate.id} failed: {candidate.failure}")
 
-    def training(self, what: str, done: int, total: int, note: str) -> None:
+    def training(self, stage: str, done: int, total: int, note: str) -> None:
         """Advances the display; without a terminal, a line."""
-        self._show(what, what, done, total, note)
-        if not self.console.is_terminal:
-            self.message(f"{what}  {done}/{total}  {note}".rstrip())
+        self._show(stage, stage, done, total, note)
+        if self.plain:
+            self.message(f"{stage}  {done}/{total}  {note}".rstrip())
+
+    def _count(self, candidate: Candidate) -> None:
+        self._done += 1
+        parts = candidate.seconds.items()
+        self._seconds += sum(seconds for part, seconds in parts if part != "compile")
+        self._hits += candidate.reused is not None
+        self._failures += candidate.failure is not None
 
     def _show(self, key: str, description: str, done: int, total: int, note: str) -> None:
         if key not in self._tasks:
             self._tasks[key] = self._progress.add_task(description, total=total, note=note)
-        total = max(total, done)  # candidates drawn for failed ones, or after hard stagnation avoidance
-        self._progress.update(self._tasks[key], description=description, completed=done, total=total, note=note)
+        # More than the total: candidates drawn for failed ones, or after hard stagnation avoidance.
+        total = max(total, done)
+        self._progress.update(
+            self._tasks[key], description=description, completed=done, total=total, note=note
+        )
 
     def _remaining(self, last_id: int) -> float:
         """Seconds until the search's last candidate, at this session's mean so far."""
         return self._seconds / self._done / self.at_once * max(0, self.total - last_id - 1)
 
 
-def _outcome(record: dict[str, Any]) -> str:
-    if record["failure"]:
-        return f"failed: {record['failure']}"
-    accuracy = f"{record['fitness']:7.2%}  {record['parameters']:>9,} parameters"
-    return accuracy + (f"  (as {record['reused']})" if record["reused"] is not None else "")
-
-
-def format_duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def _outcome(candidate: Candidate) -> str:
+    if candidate.failure:
+        return f"failed: {candidate.failure}"
+    accuracy = f"{candidate.fitness:7.2%}  {candidate.parameters:>9,} parameters"
+    return accuracy + (f"  (as {candidate.reused})" if candidate.reused is not None else "")

@@ -31,11 +31,10 @@ from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.variation import random_cell
+from jaxevo.seeds import Seed
 
 if TYPE_CHECKING:
     from jaxevo.run.evaluator import Evaluation
-    from jaxevo.training.engines import Seed
 
 _ATTEMPTS = 2
 _MAX_FAILED_STARTS = 3  # in a row; then something other than a candidate ends the workers
@@ -56,7 +55,7 @@ class Setup:
     compilation_cache: str | None
 
 
-Evaluate = Callable[[Genome, "Seed"], "Evaluation"]
+Evaluate = Callable[[Genome, Seed], "Evaluation"]
 Build = Callable[[Setup], Evaluate]
 
 
@@ -243,34 +242,34 @@ def _work(pipe: connection.Connection, setup: Setup, build: Build, memory_limit:
 
 
 def build_evaluate(setup: Setup) -> Evaluate:
-    """`Evaluator.evaluate` on the subset of the setup, compiled before the first candidate's time begins to run."""
+    """`Evaluator.evaluate` on the setup's data, compiled before the first candidate's time begins to run."""
     from jaxevo.machine import keep_compiled
+    from jaxevo.networks.builder import NetworkBuilder
     from jaxevo.run.evaluator import Evaluator
-    from jaxevo.training.engines import Problem
+    from jaxevo.training.data import TrainingData
 
     if setup.compilation_cache:
         keep_compiled(setup.compilation_cache)
     with np.load(setup.arrays, allow_pickle=False) as arrays:
         train = Images(arrays["train_images"], arrays["train_labels"])
         validation = Images(arrays["validation_images"], arrays["validation_labels"])
-        subset = arrays["subset"]
-    config = setup.config
-    problem = Problem(config.network, train.images.shape[1:], setup.num_classes)
-    evaluator = Evaluator(config, problem, train, validation)
-    if config.engine == "universal":
-        smallest = random_cell(np.random.default_rng(0), config.evolution.min_nodes)
-        evaluator.evaluate(Genome(smallest, smallest), (0,), subset[: config.training.batch_size])
-    return lambda genome, seed: evaluator.evaluate(genome, seed, subset)
+        data = TrainingData.of(train, arrays["subset"])
+    builder = NetworkBuilder.for_images(setup.config.network, train.images, setup.num_classes)
+    evaluator = Evaluator(setup.config, builder, data, validation)
+    evaluator.warm_up()
+    return evaluator.evaluate
 
 
 @contextlib.contextmanager
 def start_workers(
-    limits: WorkerConfig, config: SearchConfig, data: SearchData, subset: np.ndarray, compilation_cache: str | None
+    limits: WorkerConfig, config: SearchConfig, data: SearchData, subset: np.ndarray
 ) -> Iterator[Workers]:
-    """Workers that train as `Evaluator` does on this data.
+    """Workers that train as `Evaluator` does on this data, and end with the block.
 
     The data goes through a file without a name, which is gone with this process, however that ends.
     """
+    from jaxevo.machine import compilation_cache
+
     with tempfile.TemporaryFile() as file:
         np.savez(
             file,
@@ -282,5 +281,6 @@ def start_workers(
         )
         file.flush()
         path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
-        with Workers(limits, Setup(config, data.num_classes, path, compilation_cache), build_evaluate) as workers:
+        setup = Setup(config, data.num_classes, path, compilation_cache())
+        with Workers(limits, setup, build_evaluate) as workers:
             yield workers

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
-import json
-import os
-import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jaxevo.errors import InputError
+from jaxevo.config import MAX_NODES
 
-NUM_INPUTS = 2
-MAX_NODES = 12  # bounds the work that a file from elsewhere can ask for; the paper's B_max is 6
-SCHEMA_VERSION = 1
-MAX_FILE_BYTES = 1 << 20
+NUM_INPUTS = 2  # states 0 and 1 of a cell, which are the same tensor
+CELL_KINDS = ("normal", "reduction")
+
 
 
 class Op(enum.StrEnum):
@@ -86,6 +81,13 @@ class Cell:
         used = {i for node in self.nodes for i in node.inputs}
         return tuple(s for s in range(NUM_INPUTS, self.num_nodes + NUM_INPUTS) if s not in used)
 
+    def depths(self) -> tuple[int, ...]:
+        """The longest way from the cell's input to each state; 0 for the inputs."""
+        depths = [0] * NUM_INPUTS
+        for node in self.nodes:
+            depths.append(1 + max(depths[i] for i in node.inputs))
+        return tuple(depths)
+
 
 @dataclasses.dataclass(frozen=True)
 class Genome:
@@ -100,23 +102,38 @@ class Genome:
         The order of a node's operands, the order of nodes where the graph allows another, and which of the two equal
         inputs is read make no difference: such genomes describe the same network up to the order of its channels.
         """
-        return f"{_canonical_cell(self.normal)} / {_canonical_cell(self.reduction)}"
+        from jaxevo.search_space.canonical import canonical_cell  # here, as it imports this module
+
+        return " / ".join(canonical_cell(cell) for cell in self.cells)
+
+    @property
+    def cells(self) -> tuple[Cell, Cell]:
+        """The normal and the reduction cell, in the order of `CELL_KINDS`."""
+        return self.normal, self.reduction
+
+    def cell(self, kind: str) -> Cell:
+        """The cell of a kind, "normal" or "reduction"."""
+        return self.cells[CELL_KINDS.index(kind)]
+
+    def with_cell(self, kind: str, cell: Cell) -> Genome:
+        """A genome with another cell of this kind."""
+        return dataclasses.replace(self, **{kind: cell})
 
     def to_dict(self) -> dict[str, list[dict[str, list[Any]]]]:
         """Plain lists and dicts, as in a genome file."""
         return {
-            name: [{"inputs": list(n.inputs), "ops": [str(op) for op in n.ops]} for n in cell.nodes]
-            for name, cell in (("normal", self.normal), ("reduction", self.reduction))
+            kind: [{"inputs": list(n.inputs), "ops": [str(op) for op in n.ops]} for n in cell.nodes]
+            for kind, cell in zip(CELL_KINDS, self.cells, strict=True)
         }
 
     @classmethod
     def from_dict(cls, data: Any) -> Genome:
         """The reverse of `to_dict`. Raises `ValueError` naming the field at fault."""
-        _expect_keys(data, "genome", ("normal", "reduction"))
+        expect_keys(data, "genome", ("normal", "reduction"))
         return cls(_parse_cell(data["normal"], "normal"), _parse_cell(data["reduction"], "reduction"))
 
 
-def _expect_keys(data: Any, where: str, required: Iterable[str], optional: Iterable[str] = ()) -> None:
+def expect_keys(data: Any, where: str, required: Iterable[str], optional: Iterable[str] = ()) -> None:
     if not isinstance(data, Mapping):
         raise ValueError(f"{where}: expected an object, found {type(data).__name__}")
     required, allowed = set(required), {*required, *optional}
@@ -134,7 +151,7 @@ def _parse_cell(data: Any, where: str) -> Cell:
         raise ValueError(f"{where}: a cell has 1 to {MAX_NODES} nodes, not {len(data)}")
     nodes = []
     for k, item in enumerate(data):
-        _expect_keys(item, f"{where} node {k}", ("inputs", "ops"))
+        expect_keys(item, f"{where} node {k}", ("inputs", "ops"))
         if not isinstance(item["inputs"], list) or not isinstance(item["ops"], list):
             raise ValueError(f"{where} node {k}: inputs and ops must be lists of two")
         try:
@@ -146,97 +163,3 @@ def _parse_cell(data: Any, where: str) -> Cell:
         return Cell(tuple(nodes))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-
-
-@functools.lru_cache(maxsize=4096)
-def _canonical_cell(cell: Cell) -> str:
-    """The smallest listing of a cell over all its topological orders, where a node comes soon after those it reads.
-
-    Listings grow node by node; of all partial listings only the smallest are kept, so ties (nodes that look alike so
-    far) are the only branching, and of those with equal futures one is enough.
-    """
-    labels: list[dict[int, int]] = [{0: 0, 1: 0}]  # state -> its number in the listing; the inputs are alike
-    listing: list[tuple[tuple[int, str], ...]] = []
-    for position in range(1, cell.num_nodes + 1):
-        best: tuple[tuple[int, str], ...] | None = None
-        chosen: dict[tuple, dict[int, int]] = {}
-        for label in labels:
-            for state, node in enumerate(cell.nodes, NUM_INPUTS):
-                if state in label or not all(i in label for i in node.inputs):
-                    continue
-                # Numbers count downwards: readers of the latest states come first and soon tell like nodes apart.
-                code = tuple(sorted((-label[i], str(op)) for i, op in node.operands))
-                if best is None or code < best:
-                    best, chosen = code, {}
-                if code == best:
-                    extended = label | {state: position}
-                    chosen.setdefault(_future(cell, extended), extended)
-        assert best is not None  # a cell is acyclic, so some node is always ready
-        listing.append(best)
-        labels = list(chosen.values())
-    return " ".join("+".join(f"{-i}.{op}" for i, op in code) for code in listing)
-
-
-def _future(cell: Cell, label: Mapping[int, int]) -> tuple:
-    """All that decides how a partial listing can go on: the nodes still to come, and the numbers of what they read."""
-    rest = [state for state in range(NUM_INPUTS, cell.num_nodes + NUM_INPUTS) if state not in label]
-    read = {i for state in rest for i in cell.nodes[state - NUM_INPUTS].inputs}
-    return tuple(rest), tuple(label.get(i) for i in sorted(read))
-
-
-def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
-    """A genome file's text: one node a line, so that a change of one node is a change of one line."""
-    cells = []
-    for name, nodes in genome.to_dict().items():
-        lines = ",\n".join(f"      {json.dumps(node)}" for node in nodes)
-        cells.append(f'    "{name}": [\n{lines}\n    ]')
-    body = ",\n".join(cells)
-    parts = [f'  "schema": {SCHEMA_VERSION}', f'  "genome": {{\n{body}\n  }}']
-    if metadata:
-        parts.append('  "metadata": ' + json.dumps(dict(metadata), indent=2, sort_keys=True).replace("\n", "\n  "))
-    return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
-def loads(text: str) -> tuple[Genome, dict[str, Any]]:
-    """Genome and metadata of a genome file's text. Raises `ValueError` saying what is wrong."""
-    try:
-        data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"not a JSON document ({error})") from None
-    _expect_keys(data, "genome file", ("schema", "genome"), ("metadata",))
-    if data["schema"] != SCHEMA_VERSION:
-        raise ValueError(f"schema {data['schema']!r} is not known; this version reads schema {SCHEMA_VERSION}")
-    metadata = data.get("metadata", {})
-    if not isinstance(metadata, dict):
-        raise ValueError(f"metadata: expected an object, found {type(metadata).__name__}")
-    return Genome.from_dict(data["genome"]), metadata
-
-
-def load(path: str | os.PathLike[str]) -> tuple[Genome, dict[str, Any]]:
-    """Reads a genome file. Raises `InputError` naming the file, or `OSError`."""
-    path = pathlib.Path(path)
-    with path.open("rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: a genome file is smaller than {MAX_FILE_BYTES} bytes; this is another kind of file")
-    try:
-        return loads(content.decode("utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def shipped_path(name: str) -> pathlib.Path | None:
-    """The file of a genome that comes with the package (`evoA` or `evoA.json`), or None."""
-    folder = pathlib.Path(__file__).parent / "genomes"
-    candidates = {p.stem: p for p in sorted(folder.glob("*.json"))}
-    return candidates.get(name.removesuffix(".json"))
-
-
-def find(name: str) -> tuple[Genome, dict[str, Any]]:
-    """The genome at a path, or a shipped one by name. A file of that name in the working folder comes first."""
-    if pathlib.Path(name).is_file():
-        return load(name)
-    if (path := shipped_path(name)) is not None:
-        return load(path)
-    shipped = ", ".join(sorted(p.name for p in (pathlib.Path(__file__).parent / "genomes").glob("*.json")))
-    raise InputError(f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of these")

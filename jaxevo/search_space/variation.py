@@ -12,9 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from jaxevo.search_space.genome import NUM_INPUTS, OPS, Cell, Genome, Node
-
-CELLS = ("normal", "reduction")
+from jaxevo.search_space.genome import CELL_KINDS, NUM_INPUTS, OPS, Cell, Genome, Node
 
 T = TypeVar("T")
 
@@ -31,7 +29,7 @@ def random_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> G
     that range is empty every cell has `min_nodes`.
     """
     most = max(min_nodes, max_nodes // 2)
-    normal, reduction = (random_cell(rng, int(rng.integers(min_nodes, most + 1))) for _ in CELLS)
+    normal, reduction = (random_cell(rng, int(rng.integers(min_nodes, most + 1))) for _ in CELL_KINDS)
     return Genome(normal, reduction)
 
 
@@ -74,7 +72,7 @@ def mutate_op(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
     if rng.random() >= prob:
         return genome
     name, k, operand = _random_operand(rng, genome)
-    node = getattr(genome, name).nodes[k]
+    node = genome.cell(name).nodes[k]
     op = _choice(rng, [op for op in OPS if op != node.ops[operand]])
     return _with_node(genome, name, k, dataclasses.replace(node, ops=_put(node.ops, operand, op)))
 
@@ -88,7 +86,7 @@ def mutate_edge(rng: np.random.Generator, genome: Genome, prob: float) -> Genome
     if rng.random() >= prob:
         return genome
     name, k, operand = _random_operand(rng, genome)
-    node = getattr(genome, name).nodes[k]
+    node = genome.cell(name).nodes[k]
     present = node.inputs[operand]
     others = [s for s in range(k + NUM_INPUTS) if s != present and max(s, present) >= NUM_INPUTS]
     if not others:
@@ -101,11 +99,11 @@ def add_node(rng: np.random.Generator, genome: Genome, prob: float, max_nodes: i
     """With probability `prob` (tau_b), appends a random node to a random cell, unless that has `max_nodes` already."""
     if rng.random() >= prob:
         return genome
-    name = _choice(rng, CELLS)
-    cell: Cell = getattr(genome, name)
+    name = _choice(rng, CELL_KINDS)
+    cell = genome.cell(name)
     if cell.num_nodes >= max_nodes:
         return genome
-    return _with_cell(genome, name, Cell((*cell.nodes, _random_node(rng, cell.num_nodes))))
+    return genome.with_cell(name, Cell((*cell.nodes, _random_node(rng, cell.num_nodes))))
 
 
 def _random_node(rng: np.random.Generator, k: int) -> Node:
@@ -116,8 +114,8 @@ def _random_node(rng: np.random.Generator, k: int) -> Node:
 
 def _random_operand(rng: np.random.Generator, genome: Genome) -> tuple[str, int, int]:
     """A cell's name, the place of one of its nodes, and which of the node's two operands; each drawn uniformly."""
-    name = _choice(rng, CELLS)
-    return name, _choice(rng, range(getattr(genome, name).num_nodes)), _choice(rng, range(2))
+    name = _choice(rng, CELL_KINDS)
+    return name, _choice(rng, range(genome.cell(name).num_nodes)), _choice(rng, range(2))
 
 
 def _choice(rng: np.random.Generator, items: Sequence[T]) -> T:
@@ -129,9 +127,5 @@ def _put(pair: tuple[T, T], position: int, item: T) -> tuple[T, T]:
 
 
 def _with_node(genome: Genome, name: str, k: int, node: Node) -> Genome:
-    nodes = getattr(genome, name).nodes
-    return _with_cell(genome, name, Cell((*nodes[:k], node, *nodes[k + 1 :])))
-
-
-def _with_cell(genome: Genome, name: str, cell: Cell) -> Genome:
-    return dataclasses.replace(genome, **{name: cell})
+    nodes = genome.cell(name).nodes
+    return genome.with_cell(name, Cell((*nodes[:k], node, *nodes[k + 1 :])))

@@ -7,7 +7,8 @@ import numpy as np
 
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import add_node, mutate_edge, mutate_op, random_genome
-from jaxevo.strategies.base import Generational, Individual, rank
+from jaxevo.strategies.generational import Generational
+from jaxevo.strategies.individual import Individual, rank
 
 
 class AgingEvolution(Generational):

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import ColonyConfig, EvolutionConfig
-from jaxevo.search_space.genome import NUM_INPUTS, OPS, Cell, Genome, Node
-from jaxevo.search_space.variation import CELLS
-from jaxevo.strategies.base import Generational, Individual
+from jaxevo.search_space.genome import CELL_KINDS, NUM_INPUTS, OPS, Cell, Genome, Node
+from jaxevo.strategies.generational import Generational
+from jaxevo.strategies.individual import Individual
 
 # A choice: "inputs" or "ops", the cell's number, the node's place, which of its operands, and what was chosen.
 Choice = tuple[str, int, int, int, int]
@@ -40,7 +40,7 @@ class AntColony(Generational):
         self.colony = colony
         options = {"inputs": config.max_nodes - 1 + NUM_INPUTS, "ops": len(OPS)}
         self.pheromone = {
-            kind: np.full((len(CELLS), config.max_nodes, 2, number), colony.pheromone_start)
+            kind: np.full((len(CELL_KINDS), config.max_nodes, 2, number), colony.pheromone_start)
             for kind, number in options.items()
         }
 
@@ -64,7 +64,7 @@ class AntColony(Generational):
     def _draw(self, new_id: int) -> Individual:
         rng = np.random.default_rng([self.seed, new_id])
         num_nodes = min(self.config.min_nodes + self.generation, self.config.max_nodes)
-        normal, reduction = (self._build(rng, number, num_nodes) for number in range(len(CELLS)))
+        normal, reduction = (self._build(rng, number, num_nodes) for number in range(len(CELL_KINDS)))
         genome = Genome(normal, reduction)
         for choice in choices(genome):
             self._move(choice, self.colony.pheromone_start, self.colony.pheromone_decay)
@@ -103,8 +103,8 @@ class AntColony(Generational):
 
 def choices(genome: Genome) -> Iterator[Choice]:
     """What an ant that has built this genome has chosen."""
-    for number, name in enumerate(CELLS):
-        for k, node in enumerate(getattr(genome, name).nodes):
+    for number, cell in enumerate(genome.cells):
+        for k, node in enumerate(cell.nodes):
             for operand, (state, op) in enumerate(node.operands):
                 yield "inputs", number, k, operand, state
                 yield "ops", number, k, operand, OPS.index(op)

@@ -1,45 +1,19 @@
-"""Asking and telling: what a search needs of its strategy, and what all strategies have in common.
+"""Asking and telling: what a search needs of its strategy.
 
-A strategy is asked for candidates and told their fitness, which it maximises; it never evaluates anything itself, so
-it runs in milliseconds with any fitness function and knows nothing of networks.
+A strategy is asked for candidates and told their fitness, which it maximises. It never evaluates anything
+itself, so it runs in milliseconds with any fitness function and knows nothing of networks.
 
     best = evolve(RegularizedEvolution(EvolutionConfig(), seed=0), fitness)
 """
 
 from __future__ import annotations
 
-import abc
 import dataclasses
-import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeGuard
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.genome import Genome
-
-
-@dataclasses.dataclass(frozen=True)
-class Individual:
-    """A genome in a search. Without a fitness it is not evaluated yet, or has failed."""
-
-    id: int  # sequential; failed candidates count
-    genome: Genome
-    generation: int  # in which it was born; 0 is the initial population
-    parents: tuple[int, ...] = ()
-    operators: tuple[str, ...] = ()  # those that made it: "random", "ant", or "crossover" and what mutations changed it
-    fitness: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as for JSON."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        lists = {"parents": list(self.parents), "operators": list(self.operators)}
-        return fields | lists | {"genome": self.genome.to_dict()}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Individual:
-        """The reverse of `to_dict`."""
-        tuples = {"parents": tuple(data["parents"]), "operators": tuple(data["operators"])}
-        return cls(**{**data, **tuples, "genome": Genome.from_dict(data["genome"])})
+from jaxevo.strategies.individual import Individual, is_valid
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +33,7 @@ class Strategy(Protocol):
     def done(self) -> bool: ...  # no candidate will follow
 
     @property
-    def generation(self) -> int: ...  # the one being worked on; grows by one as each is complete, also after the last
+    def generation(self) -> int: ...  # the current one; after the last it is num_generations + 1
 
     @property
     def num_generations(self) -> int: ...  # the last one's number
@@ -94,11 +68,6 @@ class Strategy(Protocol):
         ...
 
 
-def is_valid(fitness: float | None) -> TypeGuard[float]:
-    """False for the fitness of a failed candidate."""
-    return fitness is not None and math.isfinite(fitness)
-
-
 def evolve(
     strategy: Strategy, fitness: Callable[[Genome], float | None], max_consecutive_failures: int = 20
 ) -> Individual:
@@ -117,137 +86,3 @@ def evolve(
                 raise RuntimeError(f"{failures} candidates in a row have no fitness (the last: {evaluated})")
     assert strategy.best is not None
     return strategy.best
-
-
-def rank(individual: Individual) -> tuple[float, int]:
-    """Sorts the best first; of equals, the older."""
-    assert individual.fitness is not None
-    return -individual.fitness, individual.id
-
-
-def select_survivors(individuals: Iterable[Individual], number: int) -> list[Individual]:
-    """The best `number`, best first: the mu + lambda "survivor selection"."""
-    return sorted(individuals, key=rank)[:number]
-
-
-class Generational(abc.ABC):
-    """A strategy that works in generations: of P individuals at first, then of F, until G.
-
-    Every candidate has a random generator of its own, made of the seed and the candidate's id. So nothing random is
-    stored, and a run depends on the seed and the fitness alone, not on the order in which candidates are told.
-    """
-
-    def __init__(self, config: EvolutionConfig, seed: int) -> None:
-        self.config = config
-        self.seed = seed
-        self.generation = 0
-        self.population: list[Individual] = []  # best first
-        self.best: Individual | None = None
-        self.events: list[Event] = []
-        self._pending: dict[int, Individual] = {}  # asked for, not told yet
-        self._next_id = 0
-        self._evaluated = 0  # individuals of the present generation; failed ones do not count
-
-    @property
-    def num_generations(self) -> int:
-        """G."""
-        return self.config.num_generations
-
-    @property
-    def done(self) -> bool:
-        """True after the last generation."""
-        return self.generation > self.num_generations
-
-    def ask(self) -> list[Individual]:
-        """The candidates that may be evaluated now."""
-        missing = 0 if self.done else self._missing()
-        while len(self._pending) < (min(missing, 1) if self._sequential() else missing):
-            self._pending[self._next_id] = self._draw(self._next_id)
-            self._next_id += 1
-        return list(self._pending.values())
-
-    def tell(self, individual: Individual) -> None:
-        """Takes a candidate with its fitness. A failed one (None, NaN, infinite) is dropped, and another one drawn."""
-        if individual.id not in self._pending:
-            raise ValueError(f"individual {individual.id} is not waiting for its fitness")
-        candidate = self._pending.pop(individual.id)
-        if not is_valid(individual.fitness):
-            return
-        evaluated = dataclasses.replace(candidate, fitness=float(individual.fitness))
-        self.best = min(self.best or evaluated, evaluated, key=rank)
-        self.population = sorted([*self.population, evaluated], key=rank)
-        self._evaluated += 1
-        self._select()
-
-    def replay(self, individual: Individual) -> None:
-        """Takes an individual of a recorded run. Raises `ValueError` for one that cannot be the next."""
-        if self.done or individual.generation != self.generation:
-            raise ValueError(
-                f"an individual of generation {individual.generation}, while the run is in generation "
-                f"{self.generation} of {self.num_generations}"
-            )
-        largest = max(individual.genome.normal.num_nodes, individual.genome.reduction.num_nodes)
-        if largest > self.config.max_nodes:
-            raise ValueError(f"a cell of {largest} nodes, while max_nodes is {self.config.max_nodes}")
-        self._pending[individual.id] = individual
-        self.tell(individual)
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on from here, in plain values for JSON."""
-        return {
-            "seed": self.seed,
-            "generation": self.generation,
-            "evaluated": self._evaluated,
-            "next_id": self._next_id,
-            "best": None if self.best is None else self.best.to_dict(),
-            "population": [individual.to_dict() for individual in self.population],
-            "pending": [individual.to_dict() for individual in self._pending.values()],
-            "events": [dataclasses.asdict(event) for event in self.events],
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on as the strategy that gave `state`. More generations may be configured than it had."""
-        if state["seed"] != self.seed:
-            raise ValueError(f"the state is of a run with seed {state['seed']}, this one has seed {self.seed}")
-        self.generation, self._evaluated = state["generation"], state["evaluated"]
-        self.population = [Individual.from_dict(data) for data in state["population"]]
-        self.best = None if state["best"] is None else Individual.from_dict(state["best"])
-        self.events = [Event(**data) for data in state["events"]]
-        self._pending = {data["id"]: Individual.from_dict(data) for data in state["pending"]}
-        self._next_id = state["next_id"]
-
-    def _size(self) -> int:
-        """Individuals of the present generation."""
-        return self.config.num_offspring if self.generation else self.config.population_size
-
-    def _missing(self) -> int:
-        """How many candidates the generation still lacks, those that are pending included."""
-        return self._size() - self._evaluated
-
-    def _sequential(self) -> bool:
-        """True if a candidate can only be drawn once those before it have their fitness."""
-        return False
-
-    @abc.abstractmethod
-    def _draw(self, new_id: int) -> Individual:
-        """A new candidate."""
-
-    def _select(self) -> None:
-        """After each evaluated individual: who stays, and whether the generation is complete."""
-        self.population = self.population[: self.config.population_size]
-        self._count_generation()
-
-    def _count_generation(self) -> bool:
-        """Goes on to the next generation if this one is complete; true if it was."""
-        complete = self._evaluated == self._size()
-        if complete:
-            self._end_generation()
-        return complete
-
-    def _end_generation(self) -> None:
-        self.generation, self._evaluated = self.generation + 1, 0
-
-    def _mating_pool(self) -> list[Individual]:
-        """Whom parents are drawn from: the population, with or without the present generation."""
-        growing = self.config.mating_pool == "growing"
-        return [individual for individual in self.population if growing or individual.generation < self.generation]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.variation import CELLS, random_cell
-from jaxevo.strategies.base import Generational, Individual
+from jaxevo.search_space.genome import CELL_KINDS, Genome
+from jaxevo.search_space.variation import random_cell
+from jaxevo.strategies.generational import Generational
+from jaxevo.strategies.individual import Individual
 
 
 class RandomSearch(Generational):
@@ -17,6 +18,6 @@ class RandomSearch(Generational):
 
     def _draw(self, new_id: int) -> Individual:
         rng = np.random.default_rng([self.seed, new_id])
-        sizes = rng.integers(self.config.min_nodes, self.config.max_nodes + 1, len(CELLS))
+        sizes = rng.integers(self.config.min_nodes, self.config.max_nodes + 1, len(CELL_KINDS))
         normal, reduction = (random_cell(rng, int(num_nodes)) for num_nodes in sizes)
         return Individual(new_id, Genome(normal, reduction), self.generation, operators=("random",))

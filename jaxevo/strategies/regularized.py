@@ -9,7 +9,9 @@ import numpy as np
 
 from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.variation import crossover, mutate, random_genome
-from jaxevo.strategies.base import Event, Generational, Individual, rank, select_survivors
+from jaxevo.strategies.base import Event
+from jaxevo.strategies.generational import Generational
+from jaxevo.strategies.individual import Individual, rank, select_survivors
 
 
 def select_parents(

@@ -22,6 +22,7 @@ import jax
 import numpy as np
 
 from jaxevo.errors import InputError
+from jaxevo.files import checkpoint_steps, numbered_folders
 
 Tree = TypeVar("Tree")
 
@@ -80,7 +81,7 @@ class Checkpoints:
         """
         from orbax.checkpoint import v1 as ocp
 
-        for path in self._numbered():
+        for path in numbered_folders(self.folder):
             if int(path.name) > step:  # damaged, or of another course; orbax would silently save nothing beside it
                 shutil.rmtree(path)
         folder, policy = str(self.folder), ocp.training.preservation_policies.LatestN(_KEEP)
@@ -90,13 +91,7 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Numbers of the checkpoints, newest first."""
-        return sorted((int(path.name) for path in self._numbered() if any(path.iterdir())), reverse=True)
-
-    def _numbered(self) -> list[pathlib.Path]:
-        if not self.folder.is_dir():
-            return []
-        found = (path for path in self.folder.iterdir() if path.name.isdecimal())
-        return [path for path in found if path.is_dir() and not path.is_symlink()]
+        return checkpoint_steps(self.folder)[::-1]
 
     def load(self, step: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON document and arrays of a checkpoint. Raises `CheckpointError`."""

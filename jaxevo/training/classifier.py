@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-import math
+import functools
 import pathlib
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import printable
 from jaxevo.networks.baselines import Architecture, describe, from_description
-from jaxevo.run.evaluator import fit, on_device
+from jaxevo.networks.builder import NetworkBuilder, set_weights, split
 from jaxevo.search_space.genome import Genome
-from jaxevo.training import checkpoints as checkpoint
-from jaxevo.training.engines import CompiledEngine, Problem
-from jaxevo.training.fit import fit_resumably
-from jaxevo.training.trainer import Trainer, split
+from jaxevo.training.checkpoints import (
+    CheckpointError,
+    Checkpoints,
+    flatten,
+    load_weights,
+    save_weights,
+    unflatten,
+)
+from jaxevo.training.data import TrainingData
+from jaxevo.training.engines import CompiledEngine
+from jaxevo.training.fit import fit
+from jaxevo.training.trainer import Trainer
 
 _BATCH_SIZE = 64  # of scoring
 _MAX_SETTING = 10**12  # sizes are counted by multiplying these, which takes long for numbers of many digits
@@ -42,20 +48,20 @@ class Classifier:
     """A trained network with what it was made for; `trainer` is a compiled program of its architecture."""
 
     model: Architecture
-    problem: Problem
+    builder: NetworkBuilder
     source: Source
     network: Any  # a `Network`, or a baseline's module
     trainer: Trainer
 
     @classmethod
-    def of(cls, model: Architecture, problem: Problem, source: Source, network: Any) -> Classifier:
+    def of(cls, model: Architecture, builder: NetworkBuilder, source: Source, network: Any) -> Classifier:
         """With a program of its own."""
-        return cls(model, problem, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
+        return cls(model, builder, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> Classifier:
         """From `save`'s folder. Raises `CheckpointError` if it is damaged or holds another architecture."""
-        document, weights = checkpoint.load_weights(pathlib.Path(folder))
+        document, weights = load_weights(pathlib.Path(folder))
         try:
             model = from_description(document)
             height, width, channels = (int(side) for side in document["image_shape"])
@@ -64,44 +70,55 @@ class Classifier:
             names = tuple(printable(str(name)) for name in document["class_names"])
             if any(isinstance(value, int) and abs(value) > _MAX_SETTING for value in document["network"].values()):
                 raise ValueError(f"a setting is larger than {_MAX_SETTING}")
-            problem = Problem(NetworkConfig(**document["network"]), (height, width, channels), len(names))
+            builder = NetworkBuilder(NetworkConfig(**document["network"]), (height, width, channels), len(names))
             # Before anything of that size is allocated: a document may claim any.
-            parameters = problem.complexity(model).parameters
+            parameters = builder.complexity(model).parameters
             if parameters > sum(array.size for array in weights.values()):
                 raise ValueError(f"it needs {parameters} parameters, more than were saved")
             # Building takes time for every cell.
-            if isinstance(model, Genome) and len(problem.network.stack()) > len(weights):
+            if isinstance(model, Genome) and len(builder.network.stack()) > len(weights):
                 raise ValueError("it needs more cells than were saved")
             source = Source(printable(str(document["dataset"])), names, printable(str(document["resize"])))
-            network = problem.load(model, weights)
-        except checkpoint.CheckpointError:
+            network = load_network(builder, model, weights)
+        except CheckpointError:
             raise
         except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise checkpoint.CheckpointError(
+            raise CheckpointError(
                 f"{folder} does not describe its network ({reason}); train again"
             ) from None
-        return cls.of(model, problem, source, network)
+        return cls.of(model, builder, source, network)
 
     def save(self, folder: pathlib.Path) -> None:
         """Writes the weights with the model, the shape of the images, and what they were trained on."""
         document = {
             **describe(self.model),
-            "network": dataclasses.asdict(self.problem.network),
-            "image_shape": list(self.problem.image_shape),
+            "network": dataclasses.asdict(self.builder.network),
+            "image_shape": list(self.builder.image_shape),
             **dataclasses.asdict(self.source),
         }
-        checkpoint.save_weights(folder, document, checkpoint.flatten(split(self.network)[1:]))
+        save_weights(folder, document, flatten(split(self.network)[1:]))
 
     def accuracy(self, images: Images) -> float:
         """Part of the images that is classified rightly."""
-        return self.trainer.accuracy(split(self.network)[1:], (), images.images, images.labels)
+        return self.trainer.accuracy(split(self.network)[1:], (), images)
+
+
+def load_network(
+    builder: NetworkBuilder, model: Architecture, weights: Mapping[str, np.ndarray]
+) -> Any:
+    """The model's network with saved weights. Raises `CheckpointError` if they belong to another one."""
+    network = builder.build(model)
+    _, params, stats = split(network)
+    set_weights(network, unflatten((params, stats), weights))
+    return network
 
 
 def train_classifiers(
     model: Architecture,
-    problem: Problem,
+    builder: NetworkBuilder,
     train: Images,
+    *,
     source: Source,
     config: TrainingConfig,
     seeds: Sequence[int],
@@ -110,57 +127,38 @@ def train_classifiers(
     on_epoch: Callable[[int, int, float], None] = lambda seed, epoch, loss: None,
     message: Callable[[str], None] = lambda text: None,
 ) -> Iterator[tuple[Classifier, float]]:
-    """A classifier trained fully for each seed, all by one compiled program, and the seconds of its training.
+    """Trains a classifier fully for each seed, all by one compiled program.
 
     Args:
         model: What to train.
-        problem: What it is built for.
+        builder: Builds its network.
         train: The images.
         source: Where they are from.
         config: The training.
         seeds: Of the trainings.
         train_examples: Each seed draws a stratified subset of so many images anew; 0 takes all.
-        folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of the same
-            arguments. It must be theirs alone.
+        folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of the
+            same arguments. It must be theirs alone.
         on_epoch: Told of seed, epochs done and loss.
         message: Told of checkpoints that cannot be used.
+
+    Yields:
+        Each classifier, and the seconds of its training. Raises `DivergedError`.
     """
-    engine = CompiledEngine(problem, config.batch_size)
-    images, labels = on_device(train)
+    engine = CompiledEngine(builder, config.batch_size)
+    everything = TrainingData.of(train)
     for seed in seeds:
         subset = training_subset(train.labels, train_examples, seed)
         prepared = engine.prepare(model, (seed,))
-        begin = time.perf_counter()
-
-        def tell(epoch: int, loss: float, seed: int = seed) -> None:
-            on_epoch(seed, epoch, loss)
-
-        arguments = prepared, images, labels, config, (seed,), subset
-        if folder is None:
-            state = fit(*arguments, on_epoch=lambda epoch, _, loss, tell=tell: tell(epoch, loss))
-            seconds = time.perf_counter() - begin
-        else:
-            checkpoints = checkpoint.Checkpoints(folder / f"seed{seed}")
-            state, seconds, *_ = fit_resumably(*arguments, checkpoints, {"seed": seed}, tell, message)
-        network = engine.network(model, state.weights)
-        yield Classifier(model, problem, source, network, prepared.trainer), seconds
-
-
-def wilson_interval(accuracy: float, images: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of an accuracy measured on that many images."""
-    interval = stats.binomtest(round(accuracy * images), images).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)
-
-
-def summarize(accuracies: Sequence[float], images: int) -> dict[str, Any]:
-    """Mean, standard deviation and 95 % interval: Student's over several seeds, Wilson's over the images of one.
-
-    Student's may reach over 1, where no accuracy lies: it is cut to [0, 1].
-    """
-    mean = float(np.mean(accuracies))
-    std, interval = None, wilson_interval(mean, images)
-    if len(accuracies) > 1:
-        std = float(np.std(accuracies, ddof=1))
-        half = float(stats.t.ppf(0.975, len(accuracies) - 1)) * std / math.sqrt(len(accuracies))
-        interval = (max(0.0, mean - half), min(1.0, mean + half))
-    return {"mean": mean, "std": std, "interval": list(interval), "accuracies": list(accuracies), "images": images}
+        trained = fit(
+            prepared,
+            everything.with_subset(subset),
+            config,
+            (seed,),
+            checkpoints=Checkpoints(folder / f"seed{seed}") if folder else None,
+            identity={"seed": seed},
+            on_epoch=functools.partial(on_epoch, seed),
+            message=message,
+        )
+        network = engine.network(model, trained.state.weights)
+        yield Classifier(model, builder, source, network, prepared.trainer), trained.seconds

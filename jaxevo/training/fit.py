@@ -1,22 +1,34 @@
-"""A long training that an interruption does not undo: `evaluation.fit` with checkpoints between epochs."""
+"""The one way to train: from a prepared model over its epochs, with or without checkpoints between them."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import jax
-import numpy as np
-
 from jaxevo.config import TrainingConfig
-from jaxevo.run.evaluator import fit
+from jaxevo.seeds import Seed
 from jaxevo.training.checkpoints import CheckpointError, Checkpoints, flatten, unflatten
-from jaxevo.training.engines import Prepared, Seed
-from jaxevo.training.trainer import TrainState
+from jaxevo.training.data import TrainingData
+from jaxevo.training.epoch import TrainState
+from jaxevo.training.trainer import Trainer
 
-_CHECKPOINT_SHARE = 0.05  # of the training's time: short epochs go without a checkpoint
+CHECKPOINT_SHARE = 0.05  # of the training's time: short epochs go without a checkpoint
+
+
+class DivergedError(ArithmeticError):
+    """The loss is not finite any more."""
+
+
+@dataclasses.dataclass
+class Prepared:
+    """A model ready to be trained."""
+
+    trainer: Trainer
+    state: TrainState
+    inputs: tuple[Any, ...]  # of the module's call, beside images
 
 
 class Trained(NamedTuple):
@@ -24,61 +36,98 @@ class Trained(NamedTuple):
 
     state: TrainState
     seconds: float  # of all its sessions
-    session: float  # of this one
-    writing: float  # of this one, on checkpoints
 
 
-def fit_resumably(
+def check_loss(loss: float, epoch: int) -> None:
+    """Raises `DivergedError` unless the mean loss of an epoch is finite."""
+    if not math.isfinite(loss):
+        raise DivergedError(
+            f"the loss was {loss} in epoch {epoch}; a lower learning rate may help"
+        )
+
+
+def fit(
     prepared: Prepared,
-    images: jax.Array,
-    labels: jax.Array,
+    data: TrainingData,
     config: TrainingConfig,
     seed: Seed,
-    subset: np.ndarray,
-    checkpoints: Checkpoints,
-    identity: Mapping[str, Any],
-    on_epoch: Callable[[int, float], None],
-    message: Callable[[str], None],
+    *,
+    checkpoints: Checkpoints | None = None,
+    identity: Mapping[str, Any] | None = None,
+    on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
+    message: Callable[[str], None] = lambda text: None,
 ) -> Trained:
-    """Trains as `fit` does, from the newest usable checkpoint of the same `identity`, plain values of JSON.
+    """Trains from `prepared.state`, which the device takes over.
 
-    `on_epoch` is told epochs done and loss; `message` what was wrong with a checkpoint.
+    Args:
+        prepared: What to train.
+        data: What it is trained on.
+        config: How.
+        seed: The order of images, dropout and augmentation derive from it.
+        checkpoints: Takes the state between epochs, and gives it back to a later call of the same `identity`.
+        identity: Plain values of JSON that name this training.
+        on_epoch: Told the number of epochs done, and the mean loss of the last.
+        message: Told what was wrong with a checkpoint.
+
+    Raises:
+        DivergedError: As soon as an epoch's loss is not finite.
+        OSError: A checkpoint cannot be written.
     """
-    first, before = _resume(prepared, checkpoints, identity, message)
-    begin = due = time.perf_counter()
-    writing = 0.0
-
-    def save(epoch: int, state: TrainState, loss: float) -> None:
-        nonlocal due, writing
-        now = time.perf_counter()
-        if now >= due or epoch == config.epochs:
-            data = dict(identity) | {"seconds": before + now - begin, "loss": loss}
-            checkpoints.save(epoch, data, flatten(state))
-            taken = time.perf_counter() - now
-            writing, due = writing + taken, now + taken + taken / _CHECKPOINT_SHARE
+    saver = None if checkpoints is None else _Saver(checkpoints, identity or {}, prepared.trainer)
+    first_epoch, seconds_before = saver.resume(prepared, message) if saver else (0, 0.0)
+    begin = time.perf_counter()
+    state = prepared.state
+    epochs = prepared.trainer.epochs(
+        state, prepared.inputs, data, config=config, seed=seed, first_epoch=first_epoch
+    )
+    for epoch, (state, loss) in enumerate(epochs, first_epoch + 1):  # noqa: B007
+        check_loss(loss, epoch)
+        if saver is not None:
+            seconds = seconds_before + time.perf_counter() - begin
+            saver.save_if_due(epoch, state, loss, seconds, last=epoch == config.epochs)
         on_epoch(epoch, loss)
-
-    state = fit(prepared, images, labels, config, seed, subset, first_epoch=first, on_epoch=save)
-    session = time.perf_counter() - begin
-    return Trained(state, before + session, session, writing)
+    return Trained(state, seconds_before + time.perf_counter() - begin)
 
 
-def _resume(
-    prepared: Prepared, checkpoints: Checkpoints, identity: Mapping[str, Any], message: Callable[[str], None]
-) -> tuple[int, float]:
-    """Puts the newest usable state into `prepared`; epochs done and their seconds."""
-    newest = checkpoints.load_newest(message)
-    if newest is None:
-        return 0, 0.0
-    epoch, data, arrays = newest
-    if any(data.get(name) != value for name, value in identity.items()):
-        return 0, 0.0
-    try:
-        state, seconds = unflatten(prepared.state, arrays), float(data["seconds"])
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"seconds is {seconds}")
-    except (CheckpointError, KeyError, TypeError, ValueError) as error:
-        message(f"checkpoint {epoch} cannot be gone on from ({error}); the training begins anew")
-        return 0, 0.0
-    prepared.state = state
-    return epoch, seconds
+class _Saver:
+    """Saves a training's state between epochs, at most a twentieth of the time, and takes it back."""
+
+    def __init__(self, checkpoints: Checkpoints, identity: Mapping[str, Any], trainer: Trainer):
+        self.checkpoints = checkpoints
+        self.identity = identity
+        self.stopwatch = trainer.stopwatch
+        self.due = time.perf_counter()
+
+    def resume(self, prepared: Prepared, message: Callable[[str], None]) -> tuple[int, float]:
+        """Puts the newest usable state into `prepared`; returns the epochs done and their seconds."""
+        newest = self.checkpoints.load_newest(message)
+        if newest is None:
+            return 0, 0.0
+        epoch, document, arrays = newest
+        if any(document.get(name) != value for name, value in self.identity.items()):
+            return 0, 0.0
+        try:
+            state = unflatten(prepared.state, arrays)
+            seconds = float(document["seconds"])
+            if not 0 <= seconds < math.inf:
+                raise ValueError(f"seconds is {seconds}")
+        except (CheckpointError, KeyError, TypeError, ValueError) as error:
+            message(
+                f"checkpoint {epoch} cannot be gone on from ({error}); the training begins anew"
+            )
+            return 0, 0.0
+        prepared.state = state
+        return epoch, seconds
+
+    def save_if_due(
+        self, epoch: int, state: TrainState, loss: float, seconds: float, *, last: bool
+    ) -> None:
+        """Saves after the first and the last epoch, and after others that took long enough."""
+        begin = time.perf_counter()
+        if begin < self.due and not last:
+            return
+        with self.stopwatch.part("checkpoint"):
+            document = dict(self.identity) | {"seconds": seconds, "loss": loss}
+            self.checkpoints.save(epoch, document, flatten(state))
+        end = time.perf_counter()
+        self.due = end + (end - begin) / CHECKPOINT_SHARE

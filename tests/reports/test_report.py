@@ -15,10 +15,10 @@ from jaxevo.errors import InputError
 from jaxevo.reports import summary as report
 from jaxevo.reports.summary import Generation
 from jaxevo.run.records import load
-from jaxevo.run.workdir import Workdir, WorkdirError
+from jaxevo.run.workdir import FileError, Workdir
 from jaxevo.search_space import genome as genomes
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
-from jaxevo.strategies.base import Individual
+from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.regularized import RegularizedEvolution
 
 NODE = Node((0, 1), (Op.CONV_3X3, Op.IDENTITY))
@@ -224,7 +224,7 @@ def test_a_run_of_one_generation(tmp_path):
 def test_records_that_cannot_be_used(tmp_path, line, changes, message):
     records = table_records()
     records[line - 1] = records[line - 1] | changes
-    with pytest.raises(WorkdirError, match=f"history.jsonl, line {line}[:,] .*{message}"):
+    with pytest.raises(FileError, match=f"history.jsonl, line {line}[:,] .*{message}"):
         load(write_run(tmp_path, records))
 
 
@@ -232,7 +232,7 @@ def test_records_that_cannot_be_used(tmp_path, line, changes, message):
 def test_missing_keys(tmp_path, name):
     records = table_records()
     del records[2][name]
-    with pytest.raises(WorkdirError, match=f"history.jsonl, line 3: {name} is missing"):
+    with pytest.raises(FileError, match=f"history.jsonl, line 3: {name} is missing"):
         load(write_run(tmp_path, records))
 
 
@@ -253,7 +253,7 @@ def test_a_record_of_another_kind_is_passed_over(tmp_path):
 def test_a_damaged_config(tmp_path, changes, message):
     workdir = write_run(tmp_path, [])
     workdir.config.write_text(json.dumps(json.loads(workdir.config.read_text()) | changes))
-    with pytest.raises(WorkdirError, match=f"config.json.*{message}"):
+    with pytest.raises(FileError, match=f"config.json.*{message}"):
         load(workdir)
 
 
@@ -265,7 +265,7 @@ def test_a_run_of_an_earlier_version(tmp_path):
     workdir.config.write_text(json.dumps(document))
     assert load(workdir).config == SMALL
     workdir.open(SMALL, {})  # goes on with it
-    with pytest.raises(WorkdirError, match="strategy was 'rea', is 'aco'"):
+    with pytest.raises(FileError, match="strategy was 'rea', is 'aco'"):
         workdir.open(dataclasses.replace(SMALL, strategy="aco"), {})
 
 
@@ -275,7 +275,7 @@ def test_a_config_of_impossible_values(tmp_path, name, value):
     document = json.loads(workdir.config.read_text())
     document["config"][name] = value
     workdir.config.write_text(json.dumps(document))
-    with pytest.raises(WorkdirError, match=f"config.json, config: {name}"):
+    with pytest.raises(FileError, match=f"config.json, config: {name}"):
         load(workdir)
 
 
@@ -292,14 +292,14 @@ def test_a_config_of_impossible_values(tmp_path, name, value):
 def test_a_damaged_result(tmp_path, result, message):
     workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
     workdir.result.write_text(json.dumps(result))
-    with pytest.raises(WorkdirError, match=f"result.json.*{message}"):
+    with pytest.raises(FileError, match=f"result.json.*{message}"):
         load(workdir)
 
 
 def test_a_result_of_an_incomplete_search(tmp_path):
     workdir = write_run(tmp_path, table_records())
     workdir.result.write_text(json.dumps(RESULT))
-    with pytest.raises(WorkdirError, match="not the result of this history"):
+    with pytest.raises(FileError, match="not the result of this history"):
         load(workdir)
 
 

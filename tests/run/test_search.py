@@ -24,7 +24,7 @@ from jaxevo.run import records, workers
 from jaxevo.run import search as searches
 from jaxevo.run.evaluator import Evaluation, Evaluator
 from jaxevo.run.search import Search, SearchFailedError, Task
-from jaxevo.run.workdir import Workdir, WorkdirError
+from jaxevo.run.workdir import FileError, Workdir
 from jaxevo.search_space.genome import Genome, load
 from jaxevo.training import engines
 from jaxevo.training.classifier import Classifier
@@ -191,7 +191,7 @@ def test_a_history_of_other_genomes_is_refused(tmp_path, data, evaluations, no_f
     for step in (tmp_path / "run" / "checkpoints" / "search").iterdir():
         for file in step.rglob("data.json"):
             file.write_text("{")
-    with pytest.raises(WorkdirError, match="another genome for individual 0"):
+    with pytest.raises(FileError, match="another genome for individual 0"):
         make(tmp_path / "run", data).run()
 
 

@@ -13,9 +13,9 @@ from jaxevo.config import SearchConfig, flatten, replace
 from jaxevo.run.workdir import (
     MAX_HISTORY_BYTES,
     SCHEMA_VERSION,
+    FileError,
     History,
     Workdir,
-    WorkdirError,
     changed_versions,
     read_json,
     versions,
@@ -89,14 +89,14 @@ def test_files_can_be_read_by_others(tmp_path: pathlib.Path):
 def test_damaged_json_is_named(tmp_path: pathlib.Path, content: bytes):
     path = tmp_path / "config.json"
     path.write_bytes(content)
-    with pytest.raises(WorkdirError) as caught:
+    with pytest.raises(FileError) as caught:
         read_json(path)
     assert str(caught.value).startswith(f"{path} is damaged (")
     assert str(caught.value).endswith("); restore it or start in another workdir")
 
 
 def test_missing_json_is_named(tmp_path: pathlib.Path):
-    with pytest.raises(WorkdirError, match="does not exist; .* is not the folder of a run"):
+    with pytest.raises(FileError, match="does not exist; .* is not the folder of a run"):
         read_json(tmp_path / "config.json")
 
 
@@ -120,7 +120,7 @@ def test_configuration_is_written_once_and_checked_then(workdir: Workdir):
 
 def test_differences_are_named(workdir: Workdir):
     workdir.open(SearchConfig(), {})
-    with pytest.raises(WorkdirError) as caught:
+    with pytest.raises(FileError) as caught:
         workdir.open(replace(SearchConfig(), {"channels": 8, "dataset": "usps", "final_epochs": 5}), {})
     assert str(caught.value) == (
         f"{workdir.path} holds a run of another configuration (channels was 24, is 8; dataset was 'digits', is 'usps'; "
@@ -132,7 +132,7 @@ def test_settings_of_other_versions_are_differences(workdir: Workdir):
     document = workdir.open(SearchConfig(), {})
     document["config"]["islands"] = document["config"].pop("seed")
     write_json(workdir.config, document)
-    with pytest.raises(WorkdirError, match="islands was 0, is 'unknown'; seed was 'unknown', is 0"):
+    with pytest.raises(FileError, match="islands was 0, is 'unknown'; seed was 'unknown', is 0"):
         workdir.open(SearchConfig(), {})
 
 
@@ -148,14 +148,14 @@ def test_settings_of_other_versions_are_differences(workdir: Workdir):
 )
 def test_strange_configurations_are_refused(workdir: Workdir, document: object, message: str):
     write_json(workdir.config, document)
-    with pytest.raises(WorkdirError) as caught:
+    with pytest.raises(FileError) as caught:
         workdir.open(SearchConfig(), {})
     assert str(caught.value) == f"{workdir.config} {message}"
 
 
 def test_history_without_configuration_is_refused(workdir: Workdir):
     history_of(workdir, "soft")
-    with pytest.raises(WorkdirError, match="has a history but no config.json; restore it or use another workdir"):
+    with pytest.raises(FileError, match="has a history but no config.json; restore it or use another workdir"):
         workdir.open(SearchConfig(), {})
     assert not workdir.config.exists()
 
@@ -219,7 +219,7 @@ def test_damaged_line_is_named_by_its_number(workdir: Workdir, line: bytes):
     damaged = b"\n".join([*lines[:1], line, *lines[2:], b""])
     workdir.history.write_bytes(damaged)
     for read in (workdir.read_history, lambda: History(workdir)):
-        with pytest.raises(WorkdirError) as caught:
+        with pytest.raises(FileError) as caught:
             read()
         assert str(caught.value) == (
             f"{workdir.history}, line 2, is damaged; remove it and all after it to go on from there"
@@ -245,7 +245,7 @@ def test_line_that_did_not_fit_on_the_disk_is_dropped(workdir: Workdir):
 def test_huge_history_is_refused(workdir: Workdir):
     with workdir.history.open("wb") as file:
         file.truncate(MAX_HISTORY_BYTES + 1)  # a sparse file, nothing is written
-    with pytest.raises(WorkdirError, match="is larger than 1073741824 bytes; this is another kind of file"):
+    with pytest.raises(FileError, match="is larger than 1073741824 bytes; this is another kind of file"):
         workdir.read_history()
 
 
@@ -254,7 +254,7 @@ def test_huge_history_is_refused(workdir: Workdir):
 
 def test_lock_keeps_others_out_until_it_is_gone(workdir: Workdir):
     handle = workdir.lock()  # flock is of the open file: a second one conflicts, be it in this process or another
-    with pytest.raises(WorkdirError) as caught:
+    with pytest.raises(FileError) as caught:
         workdir.lock()
     assert str(caught.value) == (f"another process is using {workdir.path}; wait for it or stop it")
     os.close(handle)  # as the end of a process does, however it ends

@@ -14,7 +14,8 @@ from scipy.stats import binom
 from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.search_space.variation import CELLS
-from jaxevo.strategies.base import Event, Individual, evolve, rank, select_survivors
+from jaxevo.strategies.base import Event, evolve
+from jaxevo.strategies.individual import Individual, rank, select_survivors
 from jaxevo.strategies.regularized import RegularizedEvolution, select_parents
 
 NODE = Node((0, 1), (Op.CONV_3X3, Op.IDENTITY))

@@ -19,7 +19,8 @@ from jaxevo.search_space.genome import OPS, Genome
 from jaxevo.search_space.variation import CELLS, random_cell
 from jaxevo.strategies.aging import AgingEvolution
 from jaxevo.strategies.ant_colony import AntColony, choices
-from jaxevo.strategies.base import Individual, Strategy, rank
+from jaxevo.strategies.base import Strategy
+from jaxevo.strategies.individual import Individual, rank
 from jaxevo.strategies.random_search import RandomSearch
 from jaxevo.strategies.registry import make_strategy
 from jaxevo.strategies.regularized import RegularizedEvolution

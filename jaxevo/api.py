@@ -1,0 +1,329 @@
+"""The library's functions: search, train, load and evolve.
+
+`data` is a data set's name, a folder of class folders, an `.npz` file, a pair of arrays (images, labels),
+or a dict of `x_train`, `y_train`, `x_test` and `y_test`. Settings are those of the command's flags
+(`jaxevo search --help`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+
+from jaxevo.config import (
+    NetworkConfig,
+    SearchConfig,
+    TrainingConfig,
+    WorkerConfig,
+    leaf_fields,
+    replace,
+)
+from jaxevo.config.presets import RECIPES, search_settings
+from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, load_train_data
+from jaxevo.datasets.arrays import from_arrays
+from jaxevo.errors import InputError
+from jaxevo.machine import default_preset
+from jaxevo.networks.baselines import Architecture, Baseline
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.progress import RunReporter
+from jaxevo.run.reporter import Reporter
+from jaxevo.run.result import Result
+from jaxevo.run.search import Task, run_search
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space import genome_files
+from jaxevo.search_space.genome import Genome
+from jaxevo.strategies.base import evolve as evolve_strategy
+from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.registry import make_strategy
+from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.engines import with_engine
+
+Data = Any  # see the module's docstring
+
+
+def search(
+    data: Data = "digits",
+    *,
+    preset: str = "auto",
+    strategy: str = "rea",
+    recipe: str = "paper",
+    workdir: str | os.PathLike[str] | None = None,
+    data_dir: str | None = None,
+    workers: int | WorkerConfig = 0,
+    time_limit: float | None = None,
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Result:
+    """Searches for a network, trains the winner and tests it once; the same call resumes.
+
+    Args:
+        data: Images to search on; see the module.
+        preset: Settings to begin with: `quick`, `paper`, or `auto` (quick on a CPU, else paper).
+        strategy: One of `config.presets.STRATEGIES`.
+        recipe: How the winner is trained, `paper` or `modern`.
+        workdir: Folder of the run; by default `runs/<data>-<preset>-seed<seed>`.
+        data_dir: Folder with published files.
+        workers: Processes that evaluate candidates; 0 is this one.
+        time_limit: Seconds after which no candidate is begun, with time left for the final training.
+        reporter: Is told how the run goes on; by default it is shown in the terminal.
+        **settings: Settings of `SearchConfig` by flag name.
+
+    Returns:
+        The result; its `classifier()` is the trained network.
+
+    Raises:
+        InputError: A setting, the data or the folder cannot be used.
+        SearchFailedError: Too many candidates in a row failed.
+        DivergedError: The final training failed.
+        OSError: Something cannot be written; the same call, once it can, goes on from there.
+    """
+    task = make_task(
+        data,
+        preset=preset,
+        strategy=strategy,
+        recipe=recipe,
+        workdir=workdir,
+        data_dir=data_dir,
+        workers=workers,
+        time_limit=time_limit,
+        settings=settings,
+    )
+    if reporter is not None:
+        return run_search(task, reporter)
+    display = RunReporter(task.config, Console(), task.workers.workers)
+    with display.live():
+        return run_search(task, display)
+
+
+def make_task(
+    data: Data,
+    *,
+    preset: str = "auto",
+    strategy: str = "rea",
+    recipe: str = "paper",
+    workdir: str | os.PathLike[str] | None = None,
+    data_dir: str | None = None,
+    workers: int | WorkerConfig = 0,
+    time_limit: float | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Task:
+    """What `search` carries out: settings resolved and checked, images loaded. Raises `InputError`."""
+    preset = default_preset() if preset == "auto" else preset
+    config = make_config(
+        data,
+        preset=preset,
+        strategy=strategy,
+        recipe=recipe,
+        settings=settings or {},
+        data_dir=data_dir,
+    )
+    path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
+    limits = workers if isinstance(workers, WorkerConfig) else WorkerConfig(workers=workers)
+    return load_task(config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit)
+
+
+def make_config(
+    data: Data,
+    *,
+    preset: str,
+    strategy: str,
+    recipe: str,
+    settings: Mapping[str, Any],
+    data_dir: str | None = None,
+) -> SearchConfig:
+    """The configuration that preset, recipe, strategy and settings give; later ones go over earlier ones.
+
+    The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
+    """
+    name = dataset_name(data)
+    if isinstance(data, str | os.PathLike):
+        num_images = len(load_train_data(name, data_dir)[0])
+    else:
+        num_images = len(from_arrays(data).train)
+    begin = search_settings(preset, strategy, recipe, num_images)
+    return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": name}))
+
+
+def load_task(
+    config: SearchConfig,
+    data: Data,
+    path: pathlib.Path,
+    *,
+    preset: str = "none",
+    data_dir: str | None = None,
+    workers: WorkerConfig | None = None,
+    time_limit: float | None = None,
+) -> Task:
+    """A search of this configuration in a folder, with its images. Raises `InputError`."""
+    begin = time.perf_counter()
+    images, load_test = load_images(config, data, data_dir)
+    return Task(
+        config=config,
+        workdir=Workdir(path),
+        data=images,
+        load_test=load_test,
+        preset=preset,
+        data_seconds=time.perf_counter() - begin,
+        workers=workers or WorkerConfig(),
+        time_limit=time_limit,
+    )
+
+
+def load_images(
+    config: SearchConfig, data: Data, data_dir: str | None = None
+) -> tuple[SearchData, Callable[[], Images] | None]:
+    """The images to search on, and how to come by those for the test, if there are any."""
+    settings = config.data
+    if not isinstance(data, str | os.PathLike):
+        arrays = from_arrays(data)
+        images = arrays.search_data("arrays", settings.validation_fraction, config.seed)
+        test = arrays.test
+        return images, None if test is None else lambda: test
+    name = os.fspath(data)
+    images = load_search_data(
+        name,
+        data_dir,
+        validation_fraction=settings.validation_fraction,
+        image_size=settings.image_size,
+        resize=settings.resize,
+        seed=config.seed,
+    )
+    load_test = functools.partial(
+        load_test_data, name, data_dir, image_shape=images.image_shape, resize=settings.resize
+    )
+    return images, load_test
+
+
+def dataset_name(data: Data) -> str:
+    """What data is called in a configuration."""
+    return os.fspath(data) if isinstance(data, str | os.PathLike) else "arrays"
+
+
+def default_workdir(config: SearchConfig, preset: str) -> pathlib.Path:
+    """The folder of a run for which none is named."""
+    name = run_name(config.data.dataset)
+    return pathlib.Path("runs") / f"{name}-{preset}-seed{config.seed}"
+
+
+def run_name(dataset: str) -> str:
+    """What a folder of runs is called after: the data set's name, without what a path could mind."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(dataset).name)
+
+
+def train(
+    model: Genome | str,
+    data: Data = "digits",
+    *,
+    recipe: str = "paper",
+    seed: int = 0,
+    workdir: str | os.PathLike[str] | None = None,
+    data_dir: str | None = None,
+    image_size: int = 0,
+    resize: str = "stretch",
+    on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
+    **settings: Any,
+) -> Classifier:
+    """Trains one network on all training images.
+
+    Args:
+        model: A genome, a genome file, or the name of a shipped genome or of a hand-designed model.
+        data: Images to train on; see the module.
+        recipe: `paper` or `modern`.
+        seed: Of weights, order of images, dropout and augmentation.
+        workdir: Folder for checkpoints between epochs, from which the same call goes on.
+        data_dir: Folder with published files.
+        image_size: Side in pixels that images are resized to; 0 leaves them as they are.
+        resize: How, `stretch` or `mnist_box`.
+        on_epoch: Told the number of epochs done, and the mean loss of the last.
+        **settings: Settings of `NetworkConfig` and `TrainingConfig`.
+
+    Raises:
+        InputError: A setting or the data cannot be used.
+        DivergedError: The loss is not finite any more.
+    """
+    network, training = split_settings(settings, recipe)
+    architecture = find_model(model)
+    if isinstance(data, str | os.PathLike):
+        images, classes = load_train_data(
+            os.fspath(data), data_dir, image_size=image_size, resize=resize
+        )
+    else:
+        arrays = from_arrays(data)
+        images, classes = arrays.train, arrays.class_names
+    builder = NetworkBuilder.for_images(network, images.images, len(classes))
+    trained = train_classifiers(
+        architecture,
+        builder,
+        images,
+        source=Source(dataset_name(data), classes, resize),
+        config=training,
+        seeds=(seed,),
+        folder=pathlib.Path(workdir) if workdir is not None else None,
+        on_epoch=lambda _, epoch, loss: on_epoch(epoch, loss),
+    )
+    ((classifier, _),) = trained
+    return classifier
+
+
+def split_settings(
+    settings: Mapping[str, Any], recipe: str = "paper"
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """The network and the training of these settings, over a recipe. Raises `InputError`."""
+    fields = {cls: leaf_fields(cls).keys() & settings.keys() for cls in (NetworkConfig, TrainingConfig)}
+    if unknown := sorted(settings.keys() - set().union(*fields.values())):
+        raise InputError(f"unknown setting {unknown[0]!r}")
+    network, training = ({name: settings[name] for name in names} for names in fields.values())
+    final = SearchConfig().final_training
+    return NetworkConfig(**network), replace(final, recipe_settings(recipe) | training)
+
+
+def recipe_settings(name: str) -> dict[str, Any]:
+    """The settings of a recipe. Raises `InputError` for an unknown name."""
+    if name not in RECIPES:
+        raise InputError(f"recipe={name} is not known; choose one of {', '.join(RECIPES)}")
+    return RECIPES[name]
+
+
+def find_model(model: Genome | Baseline | str) -> Architecture:
+    """A genome or hand-designed model, given itself, by name or as a file. Raises `InputError`."""
+    if not isinstance(model, str):
+        return model
+    return Baseline(model) if Baseline.is_known(model) else genome_files.find(model)[0]
+
+
+def load(folder: str | os.PathLike[str]) -> Classifier:
+    """A trained network from its folder, such as `runs/.../best`. Raises `CheckpointError`."""
+    return Classifier.load(os.fspath(folder))
+
+
+def evolve(
+    fitness: Callable[[Genome], float | None],
+    *,
+    strategy: str = "rea",
+    seed: int = 0,
+    max_consecutive_failures: int = 20,
+    **settings: Any,
+) -> Individual:
+    """The best individual of a search with a fitness of one's own, which is maximised; no network is trained.
+
+    Args:
+        fitness: Of a genome; None or NaN where it has none: another genome is then drawn.
+        strategy: One of `config.presets.STRATEGIES`.
+        seed: The search's only source of randomness.
+        max_consecutive_failures: So many in a row raise `RuntimeError`.
+        **settings: Settings of the strategy, by default the paper's (P=10, F=10, G=200).
+
+    Raises:
+        InputError: A setting is not known or not possible.
+    """
+    begin = search_settings("paper", strategy, "paper", num_images=1)
+    config = replace(SearchConfig(), begin | settings | {"seed": seed})
+    return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)
+

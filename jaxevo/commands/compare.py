@@ -1,0 +1,78 @@
+"""Compares strategies: a search of each for each seed, all with the same number of trainings; the same command resumes.
+
+python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60          # on digits
+python launch/compare.py --strategies=rea,rea_no_crossover,rea_b3 --dataset=mnist --data_dir=DIR
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from absl import flags
+from rich.console import Console
+from rich.markdown import Markdown
+
+from jaxevo.commands import command
+from jaxevo.commands import flags as shared
+from jaxevo.commands.command import say
+from jaxevo.config import SearchConfig, flatten, leaf_fields
+from jaxevo.config.presets import STRATEGIES
+
+FLAGS = flags.FLAGS
+WHEN_INTERRUPTED = "nothing is lost: give the same command to go on"
+# What the comparison itself decides; generations go on until the trainings are spent.
+OWN = {"strategy", "seed", "max_trainings", "num_generations", "dataset"}
+FIELDS = {name: field for name, (_, field) in leaf_fields(SearchConfig).items()}
+SETTINGS = {name: field for name, field in FIELDS.items() if name not in OWN}
+
+flags.DEFINE_list(
+    "strategies",
+    ["rea", "aging", "random", "aco"],
+    f"which to compare, of: {', '.join(STRATEGIES)}. Over the preset's settings, {shared.strategies_listed()}",
+)
+flags.DEFINE_integer("seeds", 3, "searches of each, with seeds from 0", lower_bound=1)
+flags.DEFINE_integer("evaluations", 60, "trainings of candidates a search, isomorphic ones not counted", lower_bound=1)
+flags.DEFINE_string("dataset", "digits", FIELDS["dataset"].metadata["help"])
+flags.DEFINE_string("workdir", None, "folder of the comparison (default: runs/compare-<dataset>-<preset>)")
+shared.define_preset_flag()
+shared.define_recipe_flag("the final training")
+shared.define_config_flags(SETTINGS, flatten(SearchConfig()), "preset paper")
+shared.define_machine_flags()
+
+
+def main(console: Console) -> None:
+    """Flags in, one search after the other, a table out."""
+    shared.check_names("strategies", FLAGS.strategies, STRATEGIES)
+    command.use_compilation_cache()
+    from jaxevo import api
+    from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
+
+    preset = command.resolve_preset(FLAGS.preset, console)
+    configs = {
+        strategy: api.make_config(
+            FLAGS.dataset,
+            preset=preset,
+            strategy=strategy,
+            recipe=FLAGS.recipe,
+            settings=shared.given(SETTINGS),
+            data_dir=FLAGS.data_dir,
+        )
+        for strategy in FLAGS.strategies
+    }
+    default = f"runs/compare-{api.run_name(FLAGS.dataset)}-{preset}"
+    comparison = Comparison(
+        configs=configs,
+        preset=preset,
+        seeds=FLAGS.seeds,
+        trainings=FLAGS.evaluations,
+        path=pathlib.Path(FLAGS.workdir or default),
+        data_dir=FLAGS.data_dir,
+    )
+    outcomes, failures = run_comparison(comparison, console)
+    console.print(Markdown(write_comparison(comparison, outcomes, failures)))
+    say(console, f"tables and plots: {comparison.path}")
+
+
+def start(arguments: list[str]) -> None:
+    """Runs the command."""
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments)

@@ -1,0 +1,82 @@
+"""Flags that commands share, most of them made from the fields of configurations."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from absl import flags
+
+from jaxevo.config.presets import PRESETS, RECIPES, STRATEGIES
+from jaxevo.errors import InputError
+
+FLAGS = flags.FLAGS
+
+
+def define_config_flags(
+    fields: Mapping[str, dataclasses.Field], defaults: Mapping[str, Any], label: str
+) -> None:
+    """A flag for each field; one that is not given is None and leaves the configuration as it is."""
+    define = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
+    for name, field in fields.items():
+        of = "final training: " if name.startswith("final_") else ""
+        text = f"{of}{field.metadata['help']} ({label}: {defaults[name]})"
+        kind = type(field.default)
+        if field.metadata["choices"]:
+            flags.DEFINE_enum(name, None, list(field.metadata["choices"]), text)
+        elif kind is bool:
+            flags.DEFINE_bool(name, None, text)
+        else:
+            define[kind](name, None, text)
+
+
+def given(names: Iterable[str]) -> dict[str, Any]:
+    """The settings that the command line sets."""
+    return {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
+
+
+def define_preset_flag() -> None:
+    """Which settings are changed by flags."""
+    text = "settings to begin with; auto: quick on a CPU, else paper"
+    flags.DEFINE_enum("preset", "auto", ["auto", *PRESETS], text)
+
+
+def define_recipe_flag(what: str) -> None:
+    """Which settings of a training are changed by flags."""
+    modern = _listed(RECIPES["modern"])
+    text = f"settings of {what} to begin with; paper: as in the paper; modern: {modern}"
+    flags.DEFINE_enum("recipe", "paper", list(RECIPES), text)
+
+
+def define_machine_flags() -> None:
+    """Flags that say where things lie on this machine, and change no result."""
+    flags.DEFINE_string(
+        "data_dir", None, "folder with the published files, as <data_dir>/<name>/<file>"
+    )
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    default = os.path.join(cache, "jaxevo", "compiled")
+    text = "where compiled programs are kept; empty: nowhere"
+    flags.DEFINE_string("compilation_cache_dir", default, text)
+
+
+def strategies_listed() -> str:
+    """The strategies that have settings of their own, for help texts."""
+    own = {
+        name: {key: value for key, value in settings.items() if key != "strategy"}
+        for name, settings in STRATEGIES.items()
+    }
+    return "; ".join(f"{name}: {_listed(settings)}" for name, settings in own.items() if settings)
+
+
+def check_names(flag: str, names: Sequence[str], known: Iterable[str]) -> None:
+    """Raises `InputError` unless they are some of those known, each once."""
+    unknown = [name for name in names if name not in known]
+    if unknown or not names or len(set(names)) < len(names):
+        named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
+        raise InputError(f"{flag}={','.join(names)}: {named}; choose of {', '.join(known)}")
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())

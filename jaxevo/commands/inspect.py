@@ -1,0 +1,82 @@
+"""Shows what is in the folder of a run, finished or not, or a genome file; builds no network and needs no GPU.
+
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and genome
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
+python launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+from absl import flags
+from rich.console import Console
+
+from jaxevo.commands import command
+from jaxevo.errors import InputError, printable
+from jaxevo.reports import summary, terminal
+from jaxevo.run.reader import Run, load_run
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space import genome_files
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("workdir", None, "folder of the run, such as runs/digits-quick-seed0")
+flags.DEFINE_string("genome", None, "instead of a run: a genome file, or a shipped genome such as evoA.json")
+flags.DEFINE_integer("id", None, "individual whose lineage and genome are shown (default: the best)", lower_bound=0)
+flags.DEFINE_string("export_best", None, "new file to write the best individual's genome to")
+flags.DEFINE_string("plot", None, "folder for pictures, as SVG and PNG: the cells shown, and the run's progress")
+flags.DEFINE_bool("json", False, "print everything as one JSON document instead")
+
+
+def draw(run: Run, folder: pathlib.Path) -> None:
+    from jaxevo.reports import charts  # takes a second to import
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if not charts.draw_run(run, folder, FLAGS.id):
+        raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to draw")
+
+
+def show_genome(name: str, console: Console) -> None:
+    """The cells of a genome without a run, in words and, with --plot, in a picture named after its file."""
+    for flag in ("id", "export_best", "json"):
+        if FLAGS[flag].value != FLAGS[flag].default:
+            raise InputError(f"--{flag} is of a run: give it with --workdir=..., not with --genome={name}")
+    genome, _ = genome_files.find(name)
+    if FLAGS.plot:
+        from jaxevo.reports import cell_pictures as plots
+
+        folder = pathlib.Path(FLAGS.plot)
+        folder.mkdir(parents=True, exist_ok=True)
+        plots.save(plots.draw_cells(genome), folder / pathlib.Path(name).stem)
+    terminal.print_cells(genome, printable(name), console)
+
+
+def main(_: Console) -> None:
+    """Flags in, one library call, words out."""
+    if bool(FLAGS.workdir) == bool(FLAGS.genome):
+        raise InputError(
+            "give either --workdir=..., the folder of a run, or --genome=..., a genome file, such as evoA.json"
+        )
+    console = Console(markup=False, highlight=False, emoji=False)
+    if FLAGS.genome:
+        show_genome(FLAGS.genome, console)
+        return
+    run = load_run(Workdir(pathlib.Path(FLAGS.workdir)))
+    shown = run.find(FLAGS.id)
+    if FLAGS.export_best:
+        summary.export_best(run, pathlib.Path(FLAGS.export_best))
+    if FLAGS.plot:
+        draw(run, pathlib.Path(FLAGS.plot))
+    if FLAGS.json:
+        print(json.dumps(summary.document(run, shown), indent=2, allow_nan=False))
+        return
+    terminal.show_run(run, shown, console)
+
+
+def start(arguments: list[str]) -> None:
+    """Runs the command."""
+    command.run(main, __name__, "nothing was changed", arguments)

@@ -1,0 +1,166 @@
+"""Searches for a network on a data set, trains the winner and tests it once; the same command resumes.
+
+python launch/search.py                                     # the embedded data set digits
+python launch/search.py --dataset=mnist --data_dir=DIR      # DIR/mnist/train-images-idx3-ubyte.gz ...
+python launch/search.py --dataset=mnist --preset=paper      # as in the paper
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from absl import flags
+from rich.console import Console
+
+from jaxevo.commands import command
+from jaxevo.commands import flags as shared
+from jaxevo.commands.command import say
+from jaxevo.config import SearchConfig, WorkerConfig, flatten, leaf_fields, replace
+from jaxevo.config.presets import STRATEGIES
+from jaxevo.errors import InputError
+
+if TYPE_CHECKING:  # imported late, as they bring JAX
+    from jaxevo.run.reporter import Reporter
+    from jaxevo.run.result import Result
+    from jaxevo.run.search import Task
+
+FLAGS = flags.FLAGS
+WHEN_INTERRUPTED = "nothing is lost: give the same command to go on"
+FIELDS = {name: field for name, (_, field) in leaf_fields(SearchConfig).items()}
+SETTINGS = {name: field for name, field in FIELDS.items() if name not in ("strategy", "dataset")}
+WORKER_SETTINGS = {name: field for name, (_, field) in leaf_fields(WorkerConfig).items()}
+
+shared.define_preset_flag()
+shared.define_recipe_flag("the final training")
+flags.DEFINE_enum(
+    "strategy",
+    "rea",
+    list(STRATEGIES),
+    f"{FIELDS['strategy'].metadata['help']}. Over the preset's settings, {shared.strategies_listed()}",
+)
+flags.DEFINE_string("dataset", "digits", FIELDS["dataset"].metadata["help"])
+flags.DEFINE_string(
+    "workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)"
+)
+flags.DEFINE_float(
+    "time_limit",
+    None,
+    "seconds after which no candidate is begun, with time left for the final training",
+    lower_bound=0.0,
+)
+flags.DEFINE_bool(
+    "dry_run", False, "time two random candidates, print how long the search would take, and stop"
+)
+flags.DEFINE_string(
+    "profile", None, "folder for a trace of JAX's profiler, of what this session does"
+)
+shared.define_config_flags(SETTINGS, flatten(SearchConfig()), "preset paper")
+shared.define_config_flags(WORKER_SETTINGS, flatten(WorkerConfig()), "default")
+shared.define_machine_flags()
+
+
+def make_task(console: Console) -> Task:
+    """The search that the flags describe, with its images."""
+    from jaxevo import api
+
+    preset = command.resolve_preset(FLAGS.preset, console)
+    return api.make_task(
+        FLAGS.dataset,
+        preset=preset,
+        strategy=FLAGS.strategy,
+        recipe=FLAGS.recipe,
+        workdir=FLAGS.workdir,
+        data_dir=FLAGS.data_dir,
+        workers=replace(WorkerConfig(), shared.given(WORKER_SETTINGS)),
+        time_limit=FLAGS.time_limit,
+        settings=shared.given(SETTINGS),
+    )
+
+
+def profile() -> AbstractContextManager[None]:
+    """JAX's profiler, if it is asked for."""
+    if not FLAGS.profile:
+        return contextlib.nullcontext()
+    import jax
+
+    return jax.profiler.trace(FLAGS.profile)
+
+
+def carry_out(task: Task, reporter: Reporter) -> Result:
+    """Runs the search; what can go wrong on the way is said with what to do about it."""
+    from jaxevo.run.explore import SearchFailedError
+    from jaxevo.run.search import run_search
+    from jaxevo.training.fit import DivergedError
+
+    path = task.workdir.path
+    try:
+        return run_search(task, reporter)
+    except SearchFailedError as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(
+            f"{error}: the run in {path} cannot go on, but nothing recorded is lost; when there is room and "
+            "it can be written, give the same command"
+        ) from error
+    except DivergedError as error:
+        raise InputError(
+            f"the final training of {task.workdir.best_genome} failed ({error}): train that genome by "
+            "launch/eval.py --genome=..., or search in another --workdir"
+        ) from error
+
+
+def print_result(task: Task, result: Result, console: Console) -> None:
+    """What came out, and the lines that use it."""
+    from jaxevo.run.words import result_lines
+
+    workdir = task.workdir
+    data_dir = f" --data_dir={shlex.quote(FLAGS.data_dir)}" if FLAGS.data_dir else ""
+    weights = f"--weights={shlex.quote(str(workdir.best_weights))}"
+    lines = [
+        *result_lines(result),
+        f"genome {workdir.best_genome}, weights {workdir.best_weights}; to use them:",
+        f"  python launch/eval.py {weights} --dataset={shlex.quote(result.dataset)}{data_dir}",
+        f"  python -m jaxevo predict {weights} IMAGE...",
+        f"  python launch/inspect_checkpoint.py --workdir={shlex.quote(str(workdir.path))}",
+    ]
+    say(console, "\n".join(lines))
+
+
+def draw(task: Task, console: Console, missing_only: bool) -> None:
+    """The run's pictures, into its folder."""
+    from jaxevo.reports import charts
+    from jaxevo.run.reader import load_run
+
+    run = load_run(task.workdir)
+    if written := charts.draw_run(run, task.workdir.path, missing_only=missing_only):
+        say(console, f"pictures {', '.join(map(str, written))}")
+
+
+def main(console: Console) -> None:
+    """Flags in, one library call, words out."""
+    command.use_compilation_cache()
+    task = make_task(console)
+    from jaxevo.run.estimate import describe_estimate
+    from jaxevo.run.progress import RunReporter
+    from jaxevo.run.search import make_evaluator
+
+    if FLAGS.dry_run:
+        say(console, describe_estimate(make_evaluator(task)))
+        return
+    complete = task.workdir.result.exists()
+    say(console, f"workdir {task.workdir.path}")
+    reporter = RunReporter(task.config, console, task.workers.workers)
+    with reporter.live(), profile():
+        result = carry_out(task, reporter)
+    if complete:
+        say(console, "this run is complete; another --seed or --workdir begins a new one")
+    print_result(task, result, console)
+    draw(task, console, missing_only=complete)  # a complete run may have been stopped before
+
+
+def start(arguments: list[str]) -> None:
+    """Runs the command."""
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments)

@@ -1,0 +1,98 @@
+"""Fields of configurations: their help texts, their checks, and their names as flags.
+
+A configuration is a frozen dataclass whose fields are settings or further configurations. Each setting
+has a flag name of its own; those of the final training begin with `final_`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from jaxevo.errors import InputError
+
+
+def setting(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
+    """A field with its default, its help text, and the values that are possible, if they are few."""
+    metadata = {"help": help_text, "choices": choices}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def check(condition: bool, name: str, value: Any, rule: str) -> None:
+    """Raises `InputError` naming the setting, its value and the rule, unless the condition holds."""
+    if not condition:
+        raise InputError(f"{name}={value} is not possible: {rule}")
+
+
+def check_probabilities(config: Any, *names: str) -> None:
+    """Each of these settings lies in [0, 1]."""
+    for name in names:
+        value = getattr(config, name)
+        check(0 <= value <= 1, name, value, "a probability lies between 0 and 1")
+
+
+def check_below_one(config: Any, *names: str) -> None:
+    """Each of these settings lies in [0, 1)."""
+    for name in names:
+        value = getattr(config, name)
+        check(0 <= value < 1, name, value, "it lies in [0, 1)")
+
+
+def check_at_least(config: Any, bound: float, *names: str) -> None:
+    """Each of these settings is at least the bound."""
+    for name in names:
+        value = getattr(config, name)
+        check(value >= bound, name, value, f"the smallest value is {bound}")
+
+
+def check_choice(config: Any, name: str) -> None:
+    """The setting is one of its choices."""
+    choices = next(f for f in dataclasses.fields(config) if f.name == name).metadata["choices"]
+    value = getattr(config, name)
+    check(value in choices, name, value, f"choose one of {', '.join(choices)}")
+
+
+def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field]]:
+    """Flag name -> (path of attribute names, field) for a configuration's class and those inside it."""
+    hints = typing.get_type_hints(cls)
+    leaves: dict[str, tuple[tuple[str, ...], dataclasses.Field]] = {}
+    for field in dataclasses.fields(cls):
+        inner = hints[field.name]
+        if dataclasses.is_dataclass(inner):
+            prefix = "final_" if field.name == "final_training" else ""
+            for name, (path, leaf) in leaf_fields(inner).items():  # type: ignore[arg-type]
+                leaves[prefix + name] = ((field.name, *path), leaf)
+        else:
+            leaves[field.name] = ((field.name,), field)
+    return leaves
+
+
+def flatten(config: Any) -> dict[str, Any]:
+    """All settings of a configuration by flag name."""
+    return {name: _get(config, path) for name, (path, _) in leaf_fields(type(config)).items()}
+
+
+def replace(config: Any, values: Mapping[str, Any]) -> Any:
+    """A copy with the settings of these flag names replaced, checked as a whole. Raises `InputError`."""
+    leaves = leaf_fields(type(config))
+    groups: dict[str, dict[str, Any]] = {}
+    own: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in leaves:
+            raise InputError(f"unknown setting {name!r}")
+        path, leaf = leaves[name]
+        if len(path) == 1:
+            own[path[0]] = value
+        else:
+            groups.setdefault(path[0], {})[leaf.name] = value
+    for group, inner in groups.items():
+        own[group] = dataclasses.replace(getattr(config, group), **inner)
+    return dataclasses.replace(config, **own)
+
+
+def _get(config: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        config = getattr(config, name)
+    return config

@@ -1,0 +1,113 @@
+"""A comparison of strategies: a search of each for each seed, all with the same number of trainings."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+
+from jaxevo.api import load_task
+from jaxevo.config import SearchConfig, flatten, replace
+from jaxevo.errors import InputError
+from jaxevo.files import write_csv, write_json, write_text
+from jaxevo.reports import cell_pictures, charts
+from jaxevo.reports import comparison as tables
+from jaxevo.reports.comparison import Failure, Outcome
+from jaxevo.run.explore import SearchFailedError
+from jaxevo.run.progress import RunReporter
+from jaxevo.run.reader import load_run
+from jaxevo.run.search import run_search
+from jaxevo.run.workdir import Workdir
+from jaxevo.training.fit import DivergedError
+
+CANDIDATES = 20  # at most so many for each training, should nearly all be isomorphic to earlier ones
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What is compared.
+
+    Attributes:
+        configs: The configuration of each strategy, by its name, in the order of the tables.
+        preset: The name of the settings they began with, for the record.
+        seeds: Searches of each strategy, with seeds from 0.
+        trainings: Of candidates in each search.
+        path: Folder of the searches, tables and plots.
+        data_dir: Folder with published files.
+    """
+
+    configs: Mapping[str, SearchConfig]
+    preset: str
+    seeds: int
+    trainings: int
+    path: pathlib.Path
+    data_dir: str | None = None
+
+    def searches(self) -> list[tuple[str, SearchConfig]]:
+        """The configurations of all searches, those of a seed together."""
+        budget = {"max_trainings": self.trainings, "num_generations": CANDIDATES * self.trainings}
+        return [
+            (name, replace(config, budget | {"seed": seed}))
+            for seed in range(self.seeds)
+            for name, config in self.configs.items()
+        ]
+
+
+def run_comparison(
+    comparison: Comparison, console: Console
+) -> tuple[list[Outcome], list[Failure]]:
+    """Carries one search after the other to its end; one that fails does not keep the others from it."""
+    outcomes: list[Outcome] = []
+    failures: list[Failure] = []
+    searches = comparison.searches()
+    for number, (name, config) in enumerate(searches, 1):
+        path = comparison.path / f"{name}-seed{config.seed}"
+        reporter = RunReporter(config, console)
+        reporter.message(f"search {number} of {len(searches)}: {path}")
+        task = load_task(
+            config,
+            config.data.dataset,
+            path,
+            preset=comparison.preset,
+            data_dir=comparison.data_dir,
+        )
+        try:
+            with reporter.live():
+                run_search(task, reporter)
+            outcomes.append(tables.outcome(name, load_run(Workdir(path))))
+        except (SearchFailedError, DivergedError) as error:
+            reporter.message(f"failed: {path}: {error}")
+            failures.append(Failure(name, config.seed, f"{path}: {error}"))
+    if not outcomes:
+        raise InputError(f"every search failed; the last, {failures[-1].reason}")
+    order = {name: k for k, name in enumerate(comparison.configs)}
+    return sorted(outcomes, key=lambda each: (order[each.strategy], each.seed)), failures
+
+
+def write_comparison(
+    comparison: Comparison, outcomes: Sequence[Outcome], failures: Sequence[Failure]
+) -> str:
+    """Writes tables and plots; returns the tables as Markdown."""
+    searches = comparison.searches()
+    path = comparison.path
+    dataset = searches[0][1].data.dataset
+    caption = (
+        f"Strategies on {dataset}: {comparison.trainings} trainings a search, preset {comparison.preset}. "
+        "Mean ± standard deviation over seeds; test accuracy is that of the winner after the final "
+        "training."
+    )
+    settings = {name: flatten(config) for name, config in searches if config.seed == 0}
+    text = tables.markdown(outcomes, caption, failures)
+    write_text(path / "comparison.md", text)
+    write_csv(path / "comparison.csv", tables.table_rows(outcomes))
+    write_json(path / "comparison.json", tables.document(outcomes, settings, failures))
+    seeds = comparison.seeds
+    over = f"mean of {seeds} seeds and from the worst to the best" if seeds > 1 else "one seed"
+    curves = charts.best_so_far(tables.curves(outcomes), f"{dataset}, {over}")
+    cell_pictures.save(curves, path / "best_so_far")
+    points = [charts.Point(each.strategy, each.parameters, each.test) for each in outcomes]
+    sizes = charts.parameters_against_error([*points, *charts.PAPER.get(dataset, ())])
+    cell_pictures.save(sizes, path / "parameters")
+    return text

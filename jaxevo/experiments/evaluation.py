@@ -1,0 +1,204 @@
+"""Full evaluation of one model: trained with several seeds, or read back, and scored on test images."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.datasets import METHODS, Images, load_test_data, load_train_data, same_dataset
+from jaxevo.datasets.splits import training_subset
+from jaxevo.errors import InputError
+from jaxevo.files import read_json, write_json
+from jaxevo.intervals import summarize
+from jaxevo.networks.baselines import Architecture, describe
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space.genome import Genome
+from jaxevo.training.classifier import Classifier, Source, train_classifiers
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationTask:
+    """Which model is trained on what, how often, and where it is kept.
+
+    Attributes:
+        model: The genome or hand-designed network.
+        network: How a genome becomes a network.
+        training: How it is trained.
+        trained_on: The data set trained on.
+        tested_on: The data set whose test split is scored.
+        data_dir: Folder with published files.
+        image_size: Side that training images are resized to; 0 leaves them as they are.
+        resize: How.
+        train_examples: Size of the stratified subset of each seed; 0 takes all images.
+        seeds: Of the trainings.
+        folder: Takes checkpoints between epochs and the first seed's weights; None keeps nothing.
+        save: Takes the first seed's weights alone.
+    """
+
+    model: Architecture
+    network: NetworkConfig
+    training: TrainingConfig
+    trained_on: str = "digits"
+    tested_on: str | None = None
+    data_dir: str | None = None
+    image_size: int = 0
+    resize: str = "stretch"
+    train_examples: int = 0
+    seeds: range = range(1)
+    folder: pathlib.Path | None = None
+    save: pathlib.Path | None = None
+
+
+def load_tests(
+    source: Source, dataset: str, image_shape: tuple[int, int, int], data_dir: str | None
+) -> dict[str, Images]:
+    """Test images by the way they were resized.
+
+    Images of other data and of another size come in both ways, as that decides much of the accuracy.
+    """
+    load = functools.partial(load_test_data, dataset, data_dir, class_names=source.class_names)
+    fits = load().images.shape[1:3] == image_shape[:2]
+    methods = (source.resize,) if fits or same_dataset(dataset, source.dataset) else METHODS
+    return {method: load(image_shape=image_shape, resize=method) for method in methods}
+
+
+def score_weights(
+    folder: str, dataset: str | None = None, data_dir: str | None = None
+) -> dict[str, Any]:
+    """Scores saved weights on the test images of a data set, by default of that they were trained on."""
+    classifier = Classifier.load(folder)
+    dataset = dataset or classifier.source.dataset
+    shape = classifier.builder.image_shape
+    tests = load_tests(classifier.source, dataset, shape, data_dir)
+    accuracies = {method: [classifier.accuracy(images)] for method, images in tests.items()}
+    return _document(classifier.source, dataset, classifier.builder, classifier.model, accuracies, tests)
+
+
+def train_and_score(
+    task: EvaluationTask,
+    on_epoch: Callable[[int, int, float], None] = lambda seed, epoch, loss: None,
+    message: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Trains the model with each seed and scores it.
+
+    Args:
+        task: What to train, on what, and where it is kept; its folder is locked meanwhile.
+        on_epoch: Told of seed, epochs done and loss.
+        message: Told of the network's size, and of checkpoints that cannot be used.
+
+    Returns:
+        The scores and what they are of, as plain values for JSON.
+
+    Raises:
+        InputError: The data or the folder cannot be used.
+        DivergedError: The loss is not finite any more.
+    """
+    with Workdir(task.folder).locked() if task.folder else contextlib.nullcontext():
+        return _train_and_score(task, on_epoch, message)
+
+
+def _train_and_score(
+    task: EvaluationTask,
+    on_epoch: Callable[[int, int, float], None],
+    message: Callable[[str], None],
+) -> dict[str, Any]:
+    # What can be refused is refused before anything is trained.
+    train, classes = load_train_data(
+        task.trained_on, task.data_dir, image_size=task.image_size, resize=task.resize
+    )
+    if isinstance(task.model, Genome):
+        task.network.check_image(*train.images.shape[1:3])
+    builder = NetworkBuilder.for_images(task.network, train.images, len(classes))
+    source = Source(task.trained_on, classes, task.resize)
+    dataset = task.tested_on or task.trained_on
+    tests = load_tests(source, dataset, builder.image_shape, task.data_dir)
+    training_subset(train.labels, task.train_examples, task.seeds[0])
+    settings = {
+        "training": dataclasses.asdict(task.training),
+        "train_images": task.train_examples or len(train),
+    }
+    if task.folder is not None:
+        network = {"network": dataclasses.asdict(task.network), "images": train.digest()}
+        claim_folder(task.folder, settings | describe(task.model) | network)
+    message(f"{builder.complexity(task.model).parameters / 1e6:.2f} M parameters")
+    # Each seed's classifier is scored as soon as it is trained.
+    trained = train_classifiers(
+        task.model,
+        builder,
+        train,
+        source=source,
+        config=task.training,
+        seeds=task.seeds,
+        train_examples=task.train_examples,
+        folder=task.folder,
+        on_epoch=on_epoch,
+        message=message,
+    )
+    accuracies: dict[str, list[float]] = {method: [] for method in tests}
+    seconds: list[float] = []
+    for number, (classifier, took) in enumerate(trained):
+        seconds.append(round(took, 1))
+        for method, images in tests.items():
+            accuracies[method].append(classifier.accuracy(images))
+        if number == 0 and (kept := task.folder / "weights" if task.folder else task.save):
+            classifier.save(kept)
+    document = _document(source, dataset, builder, task.model, accuracies, tests)
+    return document | settings | {"training_seconds": seconds}
+
+
+def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """Claims the folder for this training, or checks that it already belongs to it. Raises `InputError`."""
+    if folder.is_symlink() or Workdir(folder).config.exists():
+        raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
+    folder.mkdir(parents=True, exist_ok=True)
+    document = folder / "training.json"
+    if not document.exists():
+        write_json(document, settings)
+    elif read_json(document) != json.loads(json.dumps(settings)):
+        raise InputError(f"{folder} holds another training (see {document}); give another --workdir")
+
+
+def _document(
+    source: Source,
+    tested_on: str,
+    builder: NetworkBuilder,
+    model: Architecture,
+    accuracies: Mapping[str, list[float]],
+    tests: Mapping[str, Images],
+) -> dict[str, Any]:
+    size = builder.complexity(model)
+    scores = [
+        {"resize": method, **summarize(values, len(tests[method]))}
+        for method, values in accuracies.items()
+    ]
+    return describe(model) | {
+        "trained_on": source.dataset,
+        "tested_on": tested_on,
+        "parameters": size.parameters,
+        "multiply_adds": size.multiply_adds,
+        "scores": scores,
+    }
+
+
+def document_lines(document: Mapping[str, Any]) -> list[str]:
+    """The results in words."""
+    lines = []
+    for score in document["scores"]:
+        low, high = score["interval"]
+        number = len(score["accuracies"])
+        spread = f", standard deviation {score['std']:.2%} over {number} seeds" if number > 1 else ""
+        resized = f" resized by {score['resize']}" if len(document["scores"]) > 1 else ""
+        lines.append(
+            f"trained on {document['trained_on']}, tested on {document['tested_on']}{resized} "
+            f"({score['images']:,} images): {score['mean']:.2%} "
+            f"(95 % interval {low:.2%} to {high:.2%}{spread})"
+        )
+    sizes = f"{document['parameters']:,} parameters, {document['multiply_adds']:,} multiply-adds"
+    return [*lines, sizes]

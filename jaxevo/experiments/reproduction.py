@@ -1,0 +1,297 @@
+"""The paper's tables made again: what is missing is trained, and written beside the published figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+import shutil
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+
+from jaxevo.api import load_task
+from jaxevo.config import SearchConfig
+from jaxevo.config.presets import MODELS, RECIPES
+from jaxevo.datasets import load_train_data
+from jaxevo.experiments.evaluation import claim_folder, load_tests
+from jaxevo.files import write_csv, write_json, write_text
+from jaxevo.intervals import summarize
+from jaxevo.machine import device_name
+from jaxevo.networks.baselines import Architecture, Baseline, describe
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.reports import paper_tables
+from jaxevo.reports.paper_tables import BUDGETS, LABELS, SEARCHED, TABLES, Task
+from jaxevo.run.explore import SearchFailedError
+from jaxevo.run.progress import RunReporter
+from jaxevo.run.search import find_winner
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.genome_files import load, shipped_path
+from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.engines import with_engine
+from jaxevo.training.fit import DivergedError
+from jaxevo.versions import changed_versions, versions
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Which table is made, at which budget, and where.
+
+    Attributes:
+        table: One of `paper_tables.TABLES`.
+        path: Folder of trainings and tables.
+        budget: One of `paper_tables.BUDGETS`.
+        recipe: Of every training.
+        models: Rows to make; empty: all of the table.
+        epochs: Of each training; 0: the budget's.
+        seeds: Trainings of each model; 0: the budget's.
+        data_dir: Folder with published files.
+    """
+
+    table: str
+    path: pathlib.Path
+    budget: str = "smoke"
+    recipe: str = "paper"
+    models: Sequence[str] = ()
+    epochs: int = 0
+    seeds: int = 0
+    data_dir: str | None = None
+
+
+def reproduce(plan: Plan, console: Console) -> None:
+    """Makes the table, row by row, and writes it after each; called again, it goes on.
+
+    Raises `InputError` where data or folder cannot be used.
+    """
+    with Workdir(plan.path).locked():
+        made = Reproduction(plan, console)
+        models = [name for name in LABELS if name in plan.models] or made.table.models
+        parts = [(model, task) for task in made.table.tasks for model in models]
+        rows = [
+            [paper_tables.published_row(model, task) | {"note": "still to be made"}]
+            for model, task in parts
+        ]
+        for number, (model, task) in enumerate(parts):
+            made.say(f"{LABELS[model]}, trained on {task.trained_on}, tested on {task.tested_on}")
+            rows[number] = made.rows(model, task)
+            for row in rows[number]:
+                made.say(f"  {paper_tables.sentence(row)}")
+            made.write([row for part in rows for row in part])
+        made.say(f"written: {plan.path}/{plan.table}.md, .csv and .json")
+
+
+class Reproduction:
+    """Parts of a table, each kept in the workdir as soon as it is there."""
+
+    def __init__(self, plan: Plan, console: Console):
+        self.plan = plan
+        self.table = TABLES[plan.table]
+        self.path = plan.path
+        self.console = console
+        self.budget = BUDGETS[plan.budget]
+        epochs = {"epochs": plan.epochs} if plan.epochs else {}
+        self.training = dataclasses.replace(self.budget.training, **RECIPES[plan.recipe] | epochs)
+        self.seeds = range(plan.seeds or self.budget.seeds)
+        # All images at once: what is missing is missing before the first training.
+        names = {name for task in self.table.tasks for name in task}
+        self.train = {name: load_train_data(name, plan.data_dir) for name in names}
+        self.tests = {
+            task: load_tests(self.source(task), task.tested_on, self.shape(task), plan.data_dir)
+            for task in self.table.tasks
+        }
+
+    def say(self, text: str) -> None:
+        """A line."""
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def shape(self, task: Task) -> tuple[int, int, int]:
+        """Height, width and channels of the images trained on."""
+        height, width, channels = self.train[task.trained_on][0].images.shape[1:]
+        return height, width, channels
+
+    def source(self, task: Task) -> Source:
+        """What is trained on, as saved weights name it."""
+        return Source(task.trained_on, self.train[task.trained_on][1], "stretch")
+
+    def builder(self, task: Task) -> NetworkBuilder:
+        """What networks are built for."""
+        network = self.budget.networks[task.trained_on]
+        return NetworkBuilder(network, self.shape(task), len(self.train[task.trained_on][1]))
+
+    def rows(self, model: str, task: Task) -> list[dict[str, Any]]:
+        """The rows of a model, one for each way of resizing the test images."""
+        row = paper_tables.published_row(model, task)
+        if model == "deepswarm":
+            return [row]
+        try:
+            architecture = self.architecture(model)
+        except (SearchFailedError, DivergedError) as error:
+            return [row | {"seeds": len(self.seeds), "note": f"failed: {error}"}]
+        folder = self.path / f"{model}-{task.trained_on}"
+        trained = self.fit(folder, architecture, task)
+        notes = (self.provenance(model), row["note"], *_other_versions(trained))
+        row |= self.described(architecture, task, trained) | {"note": "; ".join(filter(None, notes))}
+        if failures := [each["failure"] for each in trained if each["failure"]]:
+            return [row | {"note": f"failed: {failures[0]}"}]
+        return [row | scores for scores in self.scores(folder, task)]
+
+    def described(self, model: Architecture, task: Task, trained: list[dict[str, Any]]) -> dict[str, Any]:
+        """Sizes, and how it was trained."""
+        size, images = self.builder(task).complexity(model), len(self.train[task.trained_on][0])
+        number, epochs = self.budget.train_examples or images, self.training.epochs
+        return {
+            **{"parameters": size.parameters, "multiply_adds": size.multiply_adds, "seeds": len(self.seeds)},
+            "training": f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {images:,} images",
+            "seconds": statistics.fmean(each["seconds"] for each in trained),
+            "device": ", ".join(sorted({each["device"] for each in trained})),
+        }
+
+    def scores(self, folder: pathlib.Path, task: Task) -> list[dict[str, Any]]:
+        """Accuracies of all seeds' weights, for each way of resizing the test images."""
+        scores, rows = [self.score(folder, seed, task) for seed in self.seeds], []
+        for method, test in self.tests[task].items():
+            found = summarize([score[method] for score in scores], len(test))
+            low, high = found["interval"]
+            resize = method if len(self.tests[task]) > 1 else None
+            rows.append({"resize": resize, "mean": found["mean"], "std": found["std"], "low": low, "high": high})
+        return rows
+
+    @functools.cache  # noqa: B019  the object lives as long as the process
+    def architecture(self, model: str) -> Architecture:
+        """Hand-designed, shipped, or what a search on MNIST finds."""
+        if model in MODELS:
+            return Baseline(model)
+        return self.search(model) if model in SEARCHED else _shipped(model)[0]
+
+    def provenance(self, model: str) -> str:
+        """Where a genome comes from; nothing for hand-designed networks."""
+        if model in MODELS:
+            return ""
+        if model in SEARCHED:
+            number = self.search_config(model).num_candidates
+            return f"genome: the best of {number} candidates on mnist, preset {self.budget.preset}"
+        number = _shipped(model)[1]["provenance"]["candidates"]
+        return f"genome: shipped, one of the best of {number} candidates on mnist"
+
+    def search_config(self, model: str) -> SearchConfig:
+        """The configuration of a model's search."""
+        return with_engine(self.budget.search_config(model, len(self.train["mnist"][0])))
+
+    def search(self, model: str) -> Genome:
+        """The winner of a search, which is carried to that choice, or read back."""
+        path = self.path / f"search-{model}"
+        self.say(f"search {path}")
+        config = self.search_config(model)
+        task = load_task(
+            config, "mnist", path, preset=self.budget.preset, data_dir=self.plan.data_dir
+        )
+        reporter = RunReporter(task.config, self.console)
+        with reporter.live():
+            return find_winner(task, reporter).genome
+
+    def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
+        """Trains those seeds that are not there; of each seed seconds, device, versions, and why it failed if so."""
+        images, _ = self.train[task.trained_on]
+        builder = self.builder(task)
+        network, training = dataclasses.asdict(builder.network), dataclasses.asdict(self.training)
+        settings = {"network": network, "training": training, "train_examples": self.budget.train_examples}
+        claim_folder(folder, describe(model) | settings | {"images": images.digest()})
+        for seed in self.seeds:
+            if not (folder / f"seed{seed}.json").exists():
+                self.fit_seed(folder, model, task, seed)
+        kinds = {"seconds": float, "device": str, "versions": dict, "failure": str | None}
+        return [paper_tables.read_part(folder / f"seed{seed}.json", kinds) for seed in self.seeds]
+
+    def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
+        """Trains with one seed, scores, and keeps the weights."""
+        def on_epoch(seed: int, epoch: int, loss: float) -> None:
+            self.say(f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}")
+
+        images, checkpoints = self.train[task.trained_on][0], folder / "checkpoints"
+        begin, failure = time.perf_counter(), None
+        try:
+            trained = train_classifiers(
+                model,
+                self.builder(task),
+                images,
+                source=self.source(task),
+                config=self.training,
+                seeds=(seed,),
+                train_examples=self.budget.train_examples,
+                folder=checkpoints,
+                on_epoch=on_epoch,
+                message=self.say,
+            )
+            ((classifier, seconds),) = trained
+            classifier.save(folder / f"seed{seed}")
+            if task.tested_on == task.trained_on:  # else the program for it would be compiled again
+                self.score(folder, seed, task, classifier)
+        except DivergedError as error:
+            failure, seconds = str(error), time.perf_counter() - begin
+        about = {"seconds": seconds, "device": device_name(), "versions": versions(), "failure": failure}
+        write_json(folder / f"seed{seed}.json", about)
+        shutil.rmtree(checkpoints, ignore_errors=True)
+
+    def score(
+        self, folder: pathlib.Path, seed: int, task: Task, classifier: Classifier | None = None
+    ) -> dict[str, float]:
+        """Accuracy by the way the test images were resized; measured once for each training and test images."""
+        tests, document = self.tests[task], folder / f"seed{seed}-{task.tested_on}.json"
+        digests = {f"{method} images": test.digest() for method, test in tests.items()}
+        kinds = dict.fromkeys(digests, str) | dict.fromkeys(tests, float)
+        known = paper_tables.read_part(document, kinds) if document.exists() else {}
+        if any(known.get(name) != digest for name, digest in digests.items()):
+            classifier = classifier or Classifier.load(folder / f"seed{seed}")
+            known = {method: classifier.accuracy(test) for method, test in tests.items()}
+            write_json(document, known | digests)
+        return {method: known[method] for method in tests}
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """The table as far as it is made."""
+        caption, path = self.caption(rows), self.path / self.plan.table
+        write_text(path.with_suffix(".md"), paper_tables.markdown(rows, caption))
+        write_csv(path.with_suffix(".csv"), rows)
+        write_json(path.with_suffix(".json"), {"caption": caption, "rows": rows})
+
+    def caption(self, rows: list[dict[str, Any]]) -> str:
+        """Budget, split and protocol."""
+        training, number = self.training, len(self.seeds)
+        devices = "; ".join(sorted({row["device"] for row in rows if row["device"]}))
+        lines = [
+            f"Table {self.plan.table} of the paper, budget {self.plan.budget}, "
+            f"recipe {self.plan.recipe}, on {devices}:",
+            f"{number} training{'s' * (number > 1)} of each model, batch {training.batch_size}, Adam at",
+            f"{training.learning_rate:g}. All models are trained alike, on the training split (a stratified part of it",
+            "where the remark says so) for a number of epochs that was fixed before; each trained network is scored",
+            "once on the test split, and nothing is chosen by that. A genome is as good as the search it comes from,",
+            "whose size the remark names. Intervals: Wilson's over the test images for one training, Student's over",
+            "several.",
+        ]
+        tasks = {task.trained_on: task for task in self.table.tasks}
+        for name, task in tasks.items():
+            network = self.budget.networks[name]
+            lines.append(f"Genomes' networks on {name}: D={network.channels}, N={network.num_normal_cells}.")
+            if name == "svhn_cropped":
+                builder = dataclasses.replace(self.builder(task), network=paper_tables.SVHN_AS_WRITTEN)
+                size = builder.complexity(self.architecture("evoA")).parameters
+                lines.append(f"As the paper writes it (D=32, N=4, each normal cell thrice) EvoA would have {size:,}")
+                lines.append("parameters there; of its sizes only those of D=32 and N=3 come near.")
+        tested = {task.tested_on: len(next(iter(tests.values()))) for task, tests in self.tests.items()}
+        for name, (images, _) in sorted(self.train.items()):
+            lines.append(paper_tables.unofficial(name, len(images), tested.get(name)))
+        return " ".join(filter(None, lines))
+
+
+def _shipped(model: str) -> tuple[Genome, dict[str, Any]]:
+    path = shipped_path(model)
+    assert path is not None, f"{model}.json is part of the package"
+    return load(path)
+
+
+def _other_versions(parts: list[dict[str, Any]]) -> list[str]:
+    """What finished parts were made with, where it is not what is here now."""
+    return sorted({f"trained with {change}" for part in parts for change in changed_versions(part)})

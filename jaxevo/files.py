@@ -1,0 +1,91 @@
+"""Reading and writing of small files: a written file is whole or not there, a read one is bounded and checked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxevo.errors import InputError
+
+MAX_DOCUMENT_BYTES = 1 << 20  # of a JSON document
+
+
+class FileError(InputError):
+    """A file or folder of a run that cannot be used; one sentence says why and what to do."""
+
+
+def write_json(path: pathlib.Path, data: Any) -> None:
+    """Writes a JSON file. Raises `OSError`, and `ValueError` for NaN and infinities."""
+    write_text(path, json.dumps(data, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+
+def write_csv(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a table; its columns are those of the first row. Raises `OSError`."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, file.getvalue())
+
+
+def write_text(path: pathlib.Path, text: str) -> None:
+    """Writes a text file. Raises `OSError`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file under another name, and renames it once it is on the disk. Raises `OSError`."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as error:
+        os.unlink(name)
+        # A failed write does not say of which file it was.
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def read_json(path: pathlib.Path) -> Any:
+    """Reads a JSON document of at most `MAX_DOCUMENT_BYTES`. Raises `FileError` naming the file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_DOCUMENT_BYTES + 1)
+        if len(content) > MAX_DOCUMENT_BYTES:
+            raise FileError(
+                f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes; this is another kind of file"
+            )
+        return json.loads(content.decode("utf-8"))
+    except FileNotFoundError:
+        raise FileError(
+            f"{path} does not exist; {path.parent} is not the folder of a run"
+        ) from None
+    except FileError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FileError(
+            f"{path} is damaged ({error}); restore it or start in another workdir"
+        ) from None
+
+
+def numbered_folders(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The folders within that have a number for a name, by number."""
+    if not folder.is_dir():
+        return []
+    numbered = (path for path in folder.iterdir() if path.name.isdecimal())
+    kept = (path for path in numbered if path.is_dir() and not path.is_symlink())
+    return sorted(kept, key=lambda path: int(path.name))
+
+
+def checkpoint_steps(folder: pathlib.Path) -> list[int]:
+    """Numbers of the checkpoints in a folder, oldest first; empty folders are none."""
+    return [int(path.name) for path in numbered_folders(folder) if any(path.iterdir())]

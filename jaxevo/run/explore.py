@@ -1,0 +1,200 @@
+"""The first phase of a run: the strategy's candidates are evaluated and recorded, until none is left.
+
+What the history holds already is told to the strategy again, so an interrupted search comes to the same
+end as an uninterrupted one. JAX is not imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jaxevo.config import SearchConfig
+from jaxevo.files import FileError
+from jaxevo.intervals import accuracy_interval
+from jaxevo.run.ledger import Ledger
+from jaxevo.run.reader import check_state
+from jaxevo.run.records import Candidate, Stagnation, Stop
+from jaxevo.run.reporter import Reporter
+from jaxevo.search_space.complexity import Complexity
+from jaxevo.search_space.genome import Genome
+from jaxevo.seeds import search_seed
+from jaxevo.stopwatch import Stopwatch
+from jaxevo.strategies.base import Strategy
+from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.registry import make_strategy
+
+if TYPE_CHECKING:  # imported late, as they bring JAX
+    from jaxevo.run.dispatch import Job
+    from jaxevo.run.evaluator import Evaluation
+    from jaxevo.training.checkpoints import Checkpoints
+
+
+class SearchFailedError(RuntimeError):
+    """Too many candidates in a row failed."""
+
+
+@dataclasses.dataclass
+class Explorer:
+    """Carries a search to its last candidate.
+
+    Attributes:
+        config: The search's.
+        ledger: Takes the records, and knows those of earlier sessions.
+        checkpoints: Take the strategy's state after each generation.
+        complexity: Gives the sizes of a genome's network.
+        evaluate: Gives the result of the first job; the others are those that follow, most likely.
+        labels: Classes of the validation images, `[M]`.
+        reporter: Is told what happens.
+        stopwatch: Is told the seconds that checkpoints take.
+        out_of_time: True once no candidate is to be begun.
+    """
+
+    config: SearchConfig
+    ledger: Ledger
+    checkpoints: Checkpoints
+    complexity: Callable[[Genome], Complexity]
+    evaluate: Callable[[Sequence[Job]], Evaluation]
+    labels: np.ndarray
+    reporter: Reporter
+    stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
+    out_of_time: Callable[[], bool] = lambda: False
+    _waiting: list[Individual] = dataclasses.field(default_factory=list)  # what the strategy has asked for
+    _failures_in_a_row: int = 0
+
+    def run(self) -> None:
+        """Evaluates what is missing.
+
+        Raises:
+            SearchFailedError: Too many candidates in a row failed.
+            FileError: The history is not this search's.
+            OSError: Something cannot be written.
+        """
+        strategy = self._resume()
+        while not self._ended() and (candidates := strategy.ask()):
+            self._waiting = candidates
+            for candidate in candidates:
+                if not self._ended(candidate):
+                    self._tell(candidate, strategy)
+
+    def _ended(self, candidate: Individual | None = None) -> bool:
+        """True if the budget of trainings or the time is spent; a candidate that is recorded is always told."""
+        if candidate is not None and candidate.id in self.ledger.candidates:
+            return False
+        if self.config.budget_spent(self.ledger.trainings):
+            return True
+        if self.ledger.stop is None and self.ledger.trainings and self.out_of_time():
+            self.ledger.add_stop(Stop("the time limit was reached"))
+            self.reporter.message("the time limit is reached: no further candidate is begun")
+        return self.ledger.stop is not None
+
+    def _resume(self) -> Strategy:
+        """The strategy as of the newest usable checkpoint; the rest of the history will be told again."""
+        strategy = make_strategy(self.config)
+        known = self.ledger.candidates
+        newest = self.checkpoints.load_newest(self.reporter.message)
+        if newest is not None:
+            step, state, _ = newest
+            try:
+                check_state(state, known)
+                pending = {individual["id"] for individual in state["pending"]}
+                if set(range(state["next_id"])) - pending <= known.keys():
+                    strategy.load_state_dict(state)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                self.reporter.message(
+                    f"checkpoint {step} is not of this search ({error}); going on from the history"
+                )
+                strategy = make_strategy(self.config)
+        if known:
+            self.reporter.message(f"resuming: {len(known)} candidates are known already")
+        return strategy
+
+    def _tell(self, candidate: Individual, strategy: Strategy) -> None:
+        """Evaluates a candidate unless it is recorded, and tells the strategy."""
+        known = self.ledger.candidates.get(candidate.id)
+        if known is not None and known.individual.genome != candidate.genome:
+            raise FileError(
+                f"the history has another genome for individual {candidate.id} than this version of the "
+                "program draws; go on with the version that wrote it, or start in another workdir"
+            )
+        record = known or self._record(candidate)
+        generation = strategy.generation
+        strategy.tell(dataclasses.replace(candidate, fitness=record.fitness))
+        self._record_stagnations(strategy)
+        if known is not None:
+            return
+        if strategy.generation > generation:
+            with self.stopwatch.part("checkpoint"):
+                self.checkpoints.save(strategy.generation, strategy.state_dict())
+        self.reporter.candidate(record, strategy)
+        self._stop_if_all_fail(record)
+        if strategy.generation > generation:
+            self._warn_if_at_chance(generation)
+
+    def _record(self, candidate: Individual) -> Candidate:
+        """Evaluates a candidate, or reuses an isomorphic one's fitness, and writes it into the ledger."""
+        size = self.complexity(candidate.genome)
+        trained = self.ledger.trained(candidate.genome) if self.config.reuse_fitness else None
+        if trained is not None:
+            evaluated = dataclasses.replace(candidate, fitness=trained.fitness)
+            record = Candidate(evaluated, size.parameters, size.multiply_adds, reused=trained.id)
+        else:
+            evaluation = self.evaluate(self._jobs(candidate))
+            record = Candidate(
+                dataclasses.replace(candidate, fitness=evaluation.accuracy),
+                size.parameters,
+                size.multiply_adds,
+                failure=evaluation.failure,
+                seconds=evaluation.seconds,
+                traceback=evaluation.details,
+            )
+        self.ledger.add_candidate(record)
+        return record
+
+    def _jobs(self, candidate: Individual) -> list[Job]:
+        """A candidate's training, and those of later ones that will be needed unless one of these fails."""
+        jobs: dict[str, Job] = {}
+        for other in self._waiting[self._waiting.index(candidate) :]:
+            if other.id in self.ledger.candidates:
+                continue
+            job = (other.genome, search_seed(self.config.seed, other.id))
+            if not self.config.reuse_fitness:
+                jobs[str(other.id)] = job
+            elif self.ledger.trained(other.genome) is None:
+                jobs.setdefault(other.genome.canonical_key(), job)
+        return list(jobs.values())
+
+    def _record_stagnations(self, strategy: Strategy) -> None:
+        """Writes those avoidances of the strategy that the history does not have."""
+        for event in list(strategy.events)[len(self.ledger.stagnations) :]:
+            self.ledger.add_stagnations([Stagnation(event.kind, event.generation, event.best_id)])
+            self.reporter.message(
+                f"generation {event.generation}: no progress, {event.kind} stagnation avoidance"
+            )
+
+    def _stop_if_all_fail(self, record: Candidate) -> None:
+        self._failures_in_a_row = self._failures_in_a_row + 1 if record.failure else 0
+        if self._failures_in_a_row >= self.config.max_consecutive_failures:
+            raise SearchFailedError(
+                f"{self._failures_in_a_row} candidates in a row failed, the last with: {record.failure}; "
+                "remove the cause and give the same command to go on"
+            )
+
+    def _warn_if_at_chance(self, generation: int) -> None:
+        """Says what to check when no candidate of a generation beats naming the commonest class."""
+        number = len(self.labels)
+        commonest = float(np.bincount(self.labels).max()) / number
+        trained = [
+            candidate.fitness
+            for candidate in self.ledger.generation(generation)
+            if candidate.fitness is not None and candidate.reused is None
+        ]
+        if trained and accuracy_interval(max(trained), number)[0] <= commonest:
+            self.reporter.message(
+                f"generation {generation}: no candidate is better than naming the commonest class each time "
+                f"({commonest:.2%}), the best has {max(trained):.2%}; check learning_rate and epochs, whether "
+                "the labels belong to the images, and whether pixels range from 0 to 255"
+            )

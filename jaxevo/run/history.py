@@ -1,0 +1,67 @@
+"""The history of a run, `history.jsonl`: the truth about it, one JSON object a line.
+
+Lines are only appended, and each is on the disk before the search goes on. A last line that a crash has
+cut short is dropped. `records` says what the lines hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+from jaxevo.files import FileError
+
+MAX_HISTORY_BYTES = 1 << 30
+MAX_LINE_BYTES = 1 << 20  # a candidate's line has about a thousand
+
+
+def read_lines(path: pathlib.Path) -> tuple[list[dict[str, Any]], int]:
+    """All whole lines of a history, and their length in bytes. Raises `FileError` for a damaged one."""
+    if not path.exists():
+        return [], 0
+    if path.stat().st_size > MAX_HISTORY_BYTES:
+        raise FileError(
+            f"{path} is larger than {MAX_HISTORY_BYTES} bytes; this is another kind of file"
+        )
+    records: list[dict[str, Any]] = []
+    length = 0
+    with path.open("rb") as file:
+        while line := file.readline(MAX_LINE_BYTES):
+            if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
+                break  # torn
+            record = _parse_line(line)
+            if record is None:
+                raise FileError(
+                    f"{path}, line {len(records) + 1}, is damaged; remove it and all after it to go on "
+                    "from there"
+                )
+            records.append(record)
+            length += len(line)
+    return records, length
+
+
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    """The record of a line, None for a damaged one."""
+    try:
+        record = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("kind"), str) else None
+
+
+class History:
+    """A history that is appended to, from `length` bytes on, which the reading of it has given."""
+
+    def __init__(self, path: pathlib.Path, length: int):
+        self.path = path
+        with path.open("ab") as file:
+            file.truncate(length)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Writes a line to the disk. Raises `OSError`."""
+        with self.path.open("ab") as file:
+            file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,185 @@
+"""Reading a run: configuration, history and result, each checked, since they may come from strangers.
+
+The history is gone through again with the search's own strategy. As nothing is drawn by it, a run of
+another NumPy can be read too. JAX is not imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+from jaxevo.checked import CheckedFields
+from jaxevo.config import SearchConfig, leaf_fields, replace
+from jaxevo.config.presets import complete
+from jaxevo.errors import InputError, printable
+from jaxevo.files import checkpoint_steps
+from jaxevo.run.history import read_lines
+from jaxevo.run.records import Candidate, Retraining, Stagnation, Stop
+from jaxevo.run.result import Result, read_result
+from jaxevo.run.workdir import Workdir
+from jaxevo.strategies.base import Strategy
+from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.registry import make_strategy
+
+
+@dataclasses.dataclass
+class Records:
+    """The lines of a history, typed; `replay` is the strategy that has gone through every candidate."""
+
+    replay: Strategy
+    candidates: dict[int, Candidate] = dataclasses.field(default_factory=dict)  # as evaluated, by id
+    retrainings: list[Retraining] = dataclasses.field(default_factory=list)
+    stagnations: list[Stagnation] = dataclasses.field(default_factory=list)
+    stop: Stop | None = None
+    sessions: int = 0
+    survivors: set[int] = dataclasses.field(default_factory=set)  # still there when their generation was complete
+    trainings: int = 0  # of candidates
+    length: int = 0  # of the history, in bytes
+
+    def searched(self, config: SearchConfig) -> bool:
+        """True if no candidate will follow."""
+        budget_spent = config.budget_spent(self.trainings)
+        return self.replay.done or budget_spent or self.stop is not None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """All that `load_run` has read."""
+
+    path: pathlib.Path
+    config: SearchConfig
+    about: dict[str, Any]  # preset, device and versions
+    records: Records
+    result: Result | None  # None while the run is incomplete
+    checkpoints: dict[str, list[int]]  # numbers of those of the search and of the final training, oldest first
+
+    @property
+    def candidates(self) -> dict[int, Candidate]:
+        """By id, in the order of their evaluation."""
+        return self.records.candidates
+
+    @property
+    def replay(self) -> Strategy:
+        """The strategy after every candidate."""
+        return self.records.replay
+
+    @property
+    def searched(self) -> bool:
+        """True if no candidate will follow."""
+        return self.records.searched(self.config)
+
+    @property
+    def best(self) -> Individual | None:
+        """The winner of a complete run, else the best so far by the fitness it was selected for."""
+        return self.candidates[self.result.id].individual if self.result else self.replay.best
+
+    def find(self, known: int | None) -> Individual | None:
+        """The individual of an id, the best without one. Raises `InputError` for an unknown id."""
+        if known is not None and known not in self.candidates:
+            number = len(self.candidates)
+            raise InputError(f"{self.path} has no individual {known}; it has {number}, counted from 0")
+        return self.best if known is None else self.candidates[known].individual
+
+
+def load_run(workdir: Workdir) -> Run:
+    """Reads a run, finished or not. Raises `FileError` naming file and line of what cannot be used."""
+    document = CheckedFields(str(workdir.config), workdir.read_config())
+    versions = document.inner("versions")
+    about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
+    about["versions"] = {printable(name): versions.take(name, str) for name in versions.data}
+    config = _read_config(document)
+    records = read_records(workdir, config)
+    genomes = {known: candidate.individual.genome for known, candidate in records.candidates.items()}
+    folders = {"search": workdir.checkpoints, "final": workdir.final_checkpoints}
+    return Run(
+        path=workdir.path,
+        config=config,
+        about=about,
+        records=records,
+        result=read_result(workdir, genomes, records.searched(config)),
+        checkpoints={name: checkpoint_steps(folder) for name, folder in folders.items()},
+    )
+
+
+def read_records(workdir: Workdir, config: SearchConfig) -> Records:
+    """The history of a run of this configuration. Raises `FileError` for a line that cannot be its."""
+    records = Records(make_strategy(config))
+    lines, records.length = read_lines(workdir.history)
+    for number, line in enumerate(lines, 1):
+        _take(records, CheckedFields(f"{workdir.history}, line {number}", line))
+    return records
+
+
+def _take(records: Records, fields: CheckedFields) -> None:
+    """Adds a line; kinds that are not known are passed over."""
+    kind = fields.data["kind"]
+    if kind == "individual":
+        _take_candidate(records, Candidate.read(fields, records.candidates), fields)
+    elif kind == "retraining":
+        records.retrainings.append(Retraining.read(fields, records.candidates))
+    elif kind == "stagnation":
+        _take_stagnation(records, Stagnation.read(fields), fields)
+    elif kind == "stop":
+        records.stop = Stop.read(fields)
+    elif kind == "session":
+        records.sessions += 1
+
+
+def _take_candidate(records: Records, candidate: Candidate, fields: CheckedFields) -> None:
+    replay = records.replay
+    generation = replay.generation
+    records.candidates[candidate.id] = candidate
+    records.trainings += candidate.reused is None
+    try:
+        replay.replay(candidate.individual)
+    except ValueError as error:
+        raise fields.error(str(error)) from None
+    if replay.generation > generation:
+        survivors = (member for member in replay.population if member.generation == generation)
+        records.survivors |= {member.id for member in survivors}
+
+
+def _take_stagnation(records: Records, stagnation: Stagnation, fields: CheckedFields) -> None:
+    """The replay must come to the same avoidances: else its population is not the run's."""
+    number = len(records.stagnations)
+    replayed = [
+        Stagnation(event.kind, event.generation, event.best_id) for event in records.replay.events
+    ]
+    if replayed[number : number + 1] != [stagnation]:
+        raise fields.error("this version's search would not avoid stagnation here")
+    records.stagnations.append(stagnation)
+
+
+def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -> None:
+    """Raises `ValueError` unless a strategy's state is one of these candidates."""
+    fields = CheckedFields("the state", state)
+    pending = fields.items("pending", dict)
+    number = len(candidates)
+    for name, most in (("next_id", number + len(pending)), ("generation", number)):
+        if not 0 <= fields.take(name, int) <= most:
+            raise ValueError(f"{name} is {reprlib.repr(state[name])} after {number} individuals")
+    for member in fields.items("population", dict):
+        known = candidates[CheckedFields("the population", member).take("id", int)]
+        recorded = known.individual.to_dict()
+        if known.fitness is None or any(recorded.get(k) != v for k, v in member.items()):
+            raise ValueError(f"individual {known.id} is not as in the history")
+    for event in fields.items("events", dict):
+        CheckedFields("an event", event).take("generation", int)
+        CheckedFields("an event", event).take("kind", str)
+
+
+def _read_config(document: CheckedFields) -> SearchConfig:
+    inner = document.inner("config")
+    stored = dataclasses.replace(inner, data=complete(inner.data))
+    values = {
+        name: stored.take(name, type(field.default))
+        for name, (_, field) in leaf_fields(SearchConfig).items()
+    }
+    try:
+        return replace(SearchConfig(), values)
+    except InputError as error:
+        raise stored.error(str(error)) from None

@@ -1,0 +1,41 @@
+"""How a run tells what it does: the interface that a display implements."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from jaxevo.run.records import Candidate
+from jaxevo.strategies.base import Strategy
+
+
+class Reporter(Protocol):
+    """Is told how a run goes on."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line."""
+        ...
+
+    def candidate(self, candidate: Candidate, strategy: Strategy) -> None:
+        """A candidate was recorded, and the strategy was told of it."""
+        ...
+
+    def training(self, stage: str, done: int, total: int, note: str) -> None:
+        """Progress of a stage that follows the search."""
+        ...
+
+
+class Silent:
+    """Keeps the messages and shows nothing."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def message(self, text: str) -> None:
+        """Keeps it."""
+        self.messages.append(text)
+
+    def candidate(self, candidate: Candidate, strategy: Strategy) -> None:
+        """Shows nothing."""
+
+    def training(self, stage: str, done: int, total: int, note: str) -> None:
+        """Shows nothing."""

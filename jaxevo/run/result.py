@@ -1,0 +1,104 @@
+"""What came out of a finished run: one type that is printed, saved, compared and drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jaxevo.checked import CheckedFields
+from jaxevo.errors import printable
+from jaxevo.files import read_json
+from jaxevo.run.records import PARTS
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space.genome import Genome
+
+if TYPE_CHECKING:  # imported late, as it brings JAX
+    from jaxevo.training.classifier import Classifier
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The winner of a run, how good it is, and what finding it took.
+
+    Accuracies are shares from 0 to 1. Without test images the three fields of the test are None.
+    """
+
+    path: pathlib.Path  # of the run's folder
+    genome: Genome
+    id: int  # the winner's, among the individuals of the search
+    dataset: str
+    search_fitness: float  # that it was selected for: the luckiest of many
+    retrained_fitness: float  # mean of its fresh trainings
+    validation_accuracy: float  # after the final training
+    test_accuracy: float | None
+    test_interval: tuple[float, float] | None  # 95 %, Wilson's
+    test_images: int | None
+    parameters: int
+    multiply_adds: int  # of one image
+    candidates: int
+    trainings: int  # of candidates, of the best again, and the final one
+    memo_hits: int  # candidates isomorphic to an earlier one
+    failures: int
+    seconds: Mapping[str, float]  # of all trainings of all sessions, by part; `final`: the final training
+    session_seconds: Mapping[str, float]  # of the session that ended the run, by part
+
+    @property
+    def weights(self) -> pathlib.Path:
+        """The folder of the trained weights."""
+        return Workdir(self.path).best_weights
+
+    def classifier(self) -> Classifier:
+        """The trained network. Raises `CheckpointError`."""
+        from jaxevo.training.classifier import Classifier
+
+        return Classifier.load(self.weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `result.json`: all but the genome, which is in `best.json`, and the path."""
+        names = {field.name for field in dataclasses.fields(self)} - {"path", "genome"}
+        values = {name: getattr(self, name) for name in names}
+        interval = None if self.test_interval is None else list(self.test_interval)
+        seconds = {"seconds": dict(self.seconds), "session_seconds": dict(self.session_seconds)}
+        return values | seconds | {"test_interval": interval}
+
+
+def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool) -> Result | None:
+    """The result of a run whose individuals have these genomes; None while the run is incomplete.
+
+    Raises `FileError` if it cannot be the result of this history.
+    """
+    if not workdir.result.exists():
+        return None
+    document = {"result": read_json(workdir.result)}
+    fields = CheckedFields(str(workdir.result), document).inner("result")
+    interval = fields.optional("test_interval", list)
+    if interval is not None:
+        interval = fields.items("test_interval", float)
+    winner = fields.take("id", int)
+    if not searched or winner not in genomes or (interval is not None and len(interval) != 2):
+        raise fields.error("it is not the result of this history")
+    session = fields.inner("session_seconds")
+    seconds = fields.inner("seconds")
+    return Result(
+        path=workdir.path,
+        genome=genomes[winner],
+        id=winner,
+        dataset=fields.take("dataset", str),
+        search_fitness=fields.take("search_fitness", float),
+        retrained_fitness=fields.take("retrained_fitness", float),
+        validation_accuracy=fields.take("validation_accuracy", float),
+        test_accuracy=fields.optional("test_accuracy", float),
+        test_interval=None if interval is None else (interval[0], interval[1]),
+        test_images=fields.optional("test_images", int),
+        parameters=fields.take("parameters", int),
+        multiply_adds=fields.take("multiply_adds", int),
+        candidates=fields.take("candidates", int),
+        trainings=fields.take("trainings", int),
+        memo_hits=fields.take("memo_hits", int),
+        failures=fields.take("failures", int),
+        seconds={part: seconds.take(part, float) for part in ("final", *PARTS) if part in seconds.data}
+        | {"final": seconds.take("final", float)},
+        session_seconds={printable(part): session.take(part, float) for part in session.data},
+    )

@@ -1,0 +1,73 @@
+"""Genome files: a genome as JSON text with metadata, read from anyone and checked, and the shipped ones by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from jaxevo.errors import InputError
+from jaxevo.search_space.genome import Genome, expect_keys
+
+SCHEMA_VERSION = 1
+MAX_FILE_BYTES = 1 << 20
+
+
+def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
+    """A genome file's text: one node a line, so that a change of one node is a change of one line."""
+    cells = []
+    for name, nodes in genome.to_dict().items():
+        lines = ",\n".join(f"      {json.dumps(node)}" for node in nodes)
+        cells.append(f'    "{name}": [\n{lines}\n    ]')
+    body = ",\n".join(cells)
+    parts = [f'  "schema": {SCHEMA_VERSION}', f'  "genome": {{\n{body}\n  }}']
+    if metadata:
+        parts.append('  "metadata": ' + json.dumps(dict(metadata), indent=2, sort_keys=True).replace("\n", "\n  "))
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def loads(text: str) -> tuple[Genome, dict[str, Any]]:
+    """Genome and metadata of a genome file's text. Raises `ValueError` saying what is wrong."""
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"not a JSON document ({error})") from None
+    expect_keys(data, "genome file", ("schema", "genome"), ("metadata",))
+    if data["schema"] != SCHEMA_VERSION:
+        raise ValueError(f"schema {data['schema']!r} is not known; this version reads schema {SCHEMA_VERSION}")
+    metadata = data.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise ValueError(f"metadata: expected an object, found {type(metadata).__name__}")
+    return Genome.from_dict(data["genome"]), metadata
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Genome, dict[str, Any]]:
+    """Reads a genome file. Raises `InputError` naming the file, or `OSError`."""
+    path = pathlib.Path(path)
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(f"{path}: a genome file is smaller than {MAX_FILE_BYTES} bytes; this is another kind of file")
+    try:
+        return loads(content.decode("utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def shipped_path(name: str) -> pathlib.Path | None:
+    """The file of a genome that comes with the package (`evoA` or `evoA.json`), or None."""
+    folder = pathlib.Path(__file__).parent / "genomes"
+    candidates = {p.stem: p for p in sorted(folder.glob("*.json"))}
+    return candidates.get(name.removesuffix(".json"))
+
+
+def find(name: str) -> tuple[Genome, dict[str, Any]]:
+    """The genome at a path, or a shipped one by name. A file of that name in the working folder comes first."""
+    if pathlib.Path(name).is_file():
+        return load(name)
+    if (path := shipped_path(name)) is not None:
+        return load(path)
+    shipped = ", ".join(sorted(p.name for p in (pathlib.Path(__file__).parent / "genomes").glob("*.json")))
+    raise InputError(f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of these")

@@ -1,0 +1,34 @@
+"""What a training's seed is made of: no two trainings of a run share their randomness.
+
+A seed is a tuple of integers. NumPy draws the initial weights from it, and from it with the epoch's
+number the order of images and the key of dropout and augmentation.
+"""
+
+from __future__ import annotations
+
+import enum
+
+Seed = tuple[int, ...]
+
+
+class Purpose(enum.IntEnum):
+    """What a training is for; the second number of its seed."""
+
+    SEARCH = 0
+    RETRAINING = 1
+    FINAL = 2
+
+
+def search_seed(seed: int, individual_id: int) -> Seed:
+    """Of a candidate's training in the search."""
+    return (seed, Purpose.SEARCH, individual_id)
+
+
+def retraining_seed(seed: int, individual_id: int, repeat: int) -> Seed:
+    """Of the fresh trainings of one of the best, counted from 0."""
+    return (seed, Purpose.RETRAINING, individual_id, repeat)
+
+
+def final_seed(seed: int) -> Seed:
+    """Of the winner's final training."""
+    return (seed, Purpose.FINAL)

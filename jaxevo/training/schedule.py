@@ -1,0 +1,57 @@
+"""The settings of a training as arguments of its compiled epoch, so that one program serves all of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxevo.config import TrainingConfig
+from jaxevo.training.augmentation import Bounds
+
+
+class Schedule(NamedTuple):
+    """The learning rate at a step.
+
+    It rises linearly over `warmup` steps from 0 to `rate`, and then falls over the others. With t of
+    these T steps done it is `rate * decay ** (t / T)` (exponential: paper, section 4.2; how far it
+    falls is our choice), or `rate * (1 + cos(pi t / T)) / 2`.
+    """
+
+    rate: jax.Array | float
+    decay: jax.Array | float
+    steps: jax.Array | int
+    warmup: jax.Array | float = 0.0
+    cosine: jax.Array | bool = False  # else exponentially
+
+    def __call__(self, step: jax.Array | int) -> jax.Array:
+        done = jnp.maximum(step - self.warmup, 0) / (self.steps - self.warmup)
+        falling = jnp.where(self.cosine, (1 + jnp.cos(jnp.pi * done)) / 2, self.decay**done)
+        return self.rate * jnp.where(step < self.warmup, step / self.warmup, falling)
+
+
+class Plan(NamedTuple):
+    """The settings of a training that its steps read."""
+
+    schedule: Schedule
+    label_smoothing: jax.Array | float
+    bounds: Bounds
+    weight_average: jax.Array | float
+
+
+def make_plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple[jax.Array, Plan]:
+    """The steps of an epoch over `num_images` images, and the settings of the whole training."""
+    steps = max(1, num_images // batch_size)
+    total = steps * config.epochs
+    cosine = config.schedule == "cosine"
+    schedule = Schedule(
+        config.learning_rate, config.rate_decay, total, config.warmup * total, cosine
+    )
+    settings = Plan(
+        schedule,
+        config.label_smoothing,
+        Bounds(config.max_shift, config.max_rotation, config.max_scale),
+        config.weight_average,
+    )
+    return jnp.int32(steps), jax.tree.map(jnp.float32, settings)
