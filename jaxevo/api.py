@@ -266,7 +266,8 @@ def train(
         )
     else:
         arrays = from_arrays(data)
-        images, classes = arrays.train, arrays.class_names
+        images = arrays.train
+        classes = arrays.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
     trained = train_classifiers(
         architecture,

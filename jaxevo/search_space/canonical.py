@@ -35,7 +35,8 @@ def canonical_cell(cell: Cell) -> str:
                 # like nodes apart.
                 code = tuple(sorted((-label[i], str(op)) for i, op in node.operands))
                 if best is None or code < best:
-                    best, chosen = code, {}
+                    best = code
+                    chosen = {}
                 if code == best:
                     extended = label | {state: position}
                     chosen.setdefault(_future(cell, extended), extended)

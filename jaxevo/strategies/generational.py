@@ -105,7 +105,8 @@ class Generational(abc.ABC):
             raise ValueError(
                 f"the state is of a run with seed {state['seed']}, this one has seed {self.seed}"
             )
-        self.generation, self._evaluated = state["generation"], state["evaluated"]
+        self.generation = state["generation"]
+        self._evaluated = state["evaluated"]
         self.population = [Individual.from_dict(data) for data in state["population"]]
         self.best = None if state["best"] is None else Individual.from_dict(state["best"])
         self.events = [Event(**data) for data in state["events"]]
