@@ -8,7 +8,13 @@ answers anything damaged with a `DataError`.
 """
 
 from jaxevo.datasets.base import DataError, Images, SearchData
-from jaxevo.datasets.load import NAMES, load_search_data, load_test_data, load_train_data, same_dataset
+from jaxevo.datasets.load import (
+    NAMES,
+    load_search_data,
+    load_test_data,
+    load_train_data,
+    same_dataset,
+)
 from jaxevo.datasets.resize import METHODS, resize_images
 
 __all__ = [

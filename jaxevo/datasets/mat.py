@@ -14,7 +14,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, MAX_UNPACKED_BYTES, DataError, Images, check_image_array
+from jaxevo.datasets.base import (
+    MAX_PUBLISHED_BYTES,
+    MAX_UNPACKED_BYTES,
+    DataError,
+    Images,
+    check_image_array,
+)
 from jaxevo.datasets.files import REMEDY, check_regular, read_errors
 
 _HEADER_BYTES = 128
