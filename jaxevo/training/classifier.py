@@ -107,6 +107,11 @@ class Classifier:
         """The classes, in the order of the network's outputs."""
         return self.source.class_names
 
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of the images that the network takes."""
+        return self.builder.image_shape
+
     @functools.cached_property
     def _predictor(self) -> Predictor:
         return Predictor(self.network, len(self.class_names))
@@ -123,7 +128,7 @@ class Classifier:
         Raises:
             InputError: The images have another size or scale than the network takes.
         """
-        return self._predictor(check_images(images, self.builder.image_shape))
+        return self._predictor(check_images(images, self.image_shape))
 
     def predict(self, images: ArrayLike) -> np.ndarray:
         """Names `[M]` of the most likely classes; arguments and errors as of `predict_proba`."""
@@ -141,10 +146,10 @@ class Classifier:
             InputError: The images do not fit the network, or the labels not the images.
         """
         if isinstance(images, Images):
-            pixels = check_images(images.images, self.builder.image_shape)
+            pixels = check_images(images.images, self.image_shape)
             numbers = images.labels
         else:
-            pixels = check_images(images, self.builder.image_shape)
+            pixels = check_images(images, self.image_shape)
             numbers = class_numbers([] if labels is None else labels, self.class_names)
         if len(numbers) != len(pixels) or len(pixels) == 0:
             raise InputError(
