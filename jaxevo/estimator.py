@@ -1,12 +1,14 @@
-"""The search as a classifier of scikit-learn: `fit` and `predict`, in pipelines and cross-validation.
+"""The search as a classifier of scikit-learn: fit and predict, in pipelines, in cross-validation.
 
 Letters: `N` images of `H` x `W` pixels and `C` channels.
 """
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import os
+import tempfile
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -24,15 +26,16 @@ from jaxevo.estimator_inputs import as_rows, check_range, choose_range, image_sh
 class ImageClassifier(ClassifierMixin, BaseEstimator):
     """Searches for a network for the images, trains it, and classifies with it.
 
-    Settings of the search have no parameters of their own, as there are sixty of them: scikit-learn
-    leaves keyword arguments out of `get_params`, so this class adds them to it, which lets `clone`,
-    `set_params` and a grid search treat them as parameters. The search refuses unknown ones.
+    The search has dozens of settings, which are taken as keyword arguments. scikit-learn leaves
+    such arguments out of `get_params`, so this class adds them: `clone`, `set_params` and a grid
+    search treat them as parameters. The search refuses unknown ones when `fit` is called.
 
     Args:
         preset: Named settings of `jaxevo.search`.
         time_limit: Seconds that the search may take; None: until it is done.
-        workdir: Folder of the run, from which `fit` on the same images goes on. A fit on other
-            images, such as another fold's, needs another folder. None: nothing is kept.
+        workdir: Folder of the run, from which an interrupted `fit` on the same images goes on.
+            Other images, such as another fold's, need another folder. None: a temporary one, so
+            that nothing is kept but what the estimator holds.
         random_state: A number gives the same network again; None or a `RandomState` draws one.
         image_shape: `(H, W)` or `(H, W, C)` of images that come as rows; one side may be -1, as in
             `numpy.reshape`. None: rows are square images of one channel.
@@ -75,7 +78,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         return super().get_params(deep) | self._settings
 
     def set_params(self, **params: Any) -> ImageClassifier:
-        """Changes parameters; a name that is none of the constructor's is a setting of the search."""
+        """Changes parameters; a name that the constructor lacks is a setting of the search."""
         own = {name: params.pop(name) for name in self._get_param_names() if name in params}
         super().set_params(**own)
         self._settings = self._settings | params
@@ -112,13 +115,22 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         images = to_pixels(rows, self.pixel_range_).reshape(-1, *self.image_shape_)
         if labels.dtype.kind not in "iu":
             labels = np.array(self._names())[numbers_of]
-        result = self._learn(images, labels)
-        self.classifier_ = result.classifier()
+        with self._folder() as folder:
+            result = self._search(images, labels, folder)
+            self.classifier_ = result.classifier()
         self.genome_ = result.genome
         self.validation_accuracy_ = result.validation_accuracy
         return self
 
-    def _learn(self, images: np.ndarray, labels: np.ndarray) -> Any:
+    def _folder(self) -> contextlib.AbstractContextManager[str | os.PathLike[str]]:
+        """The folder of the run, which is deleted afterwards unless it was named."""
+        if self.workdir is None:
+            return tempfile.TemporaryDirectory(prefix="jaxevo-")
+        return contextlib.nullcontext(self.workdir)
+
+    def _search(
+        self, images: np.ndarray, labels: np.ndarray, folder: str | os.PathLike[str]
+    ) -> Any:
         learner = self.learner
         if learner is None:
             from jaxevo.api import search as learner  # here, as it brings JAX
@@ -128,7 +140,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         arguments = {
             "preset": self.preset,
             "time_limit": self.time_limit,
-            "workdir": self.workdir,
+            "workdir": folder,
             "seed": int(seed),
         }
         return learner((images, labels), **arguments | self._settings)

@@ -1,4 +1,4 @@
-"""What scikit-learn hands to an estimator as the images that a network takes: shape and scale of pixels.
+"""What scikit-learn hands to an estimator, made the images of a network: shape, scale of pixels.
 
 A row holds the `H * W * C` values of an image in NumPy's order.
 """
@@ -18,7 +18,7 @@ _BLOCK = 1024  # rows that are converted at once, as their floats take eight tim
 
 
 def as_rows(X: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Images as rows, and their own shape, which is None if they came as rows or are no array at all.
+    """Images as rows, and their own shape, which is None if they came as rows or are no array.
 
     Args:
         X: `[N, H, W]`, `[N, H, W, C]`, or anything that `sklearn` is to check as rows.
@@ -44,7 +44,7 @@ def image_shape_of(
     Args:
         shape: Their own, `(H, W)` or `(H, W, C)`; None if they came as rows.
         values: Of an image.
-        wanted: What the caller named, one side may be -1; None: images that come as rows are square.
+        wanted: What the caller named, one side may be -1; None: rows are square images.
 
     Raises:
         InputError: They are not as wanted, or rows are not square.
@@ -70,7 +70,7 @@ def image_shape_of(
 
 
 def choose_range(rows: np.ndarray) -> tuple[float, float]:
-    """The values that stand for black and for white in training images: a known scale, or all there are.
+    """The values of black and of white in training images: a known scale, or their own extremes.
 
     Raises:
         InputError: They are too far apart for 64 bits.

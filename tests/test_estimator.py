@@ -1,8 +1,9 @@
-"""The search as a classifier of scikit-learn: its own checks with a stub learner, shapes, scales, labels."""
+"""The search as a classifier of scikit-learn: its checks with a stub learner, shapes, scales."""
 
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import pickle
 import sys
 import types
@@ -25,7 +26,7 @@ from jaxevo.estimator import ImageClassifier
 
 @dataclasses.dataclass(frozen=True)
 class Nearest:
-    """Stands for a trained network: the nearer the mean image of a class, the likelier the class."""
+    """Stands for a trained network: the nearer a class's mean image, the likelier the class."""
 
     class_names: tuple[str, ...]
     means: np.ndarray  # [classes, H, W, C]
@@ -53,7 +54,7 @@ class StubResult:
 
 
 def stub(data: tuple[np.ndarray, np.ndarray], **settings: Any) -> StubResult:
-    """Stands for `jaxevo.search`; like it, it names classes by their labels, sorted as text here."""
+    """Stands for `jaxevo.search`: names classes by their labels, here sorted as text."""
     images, labels = data
     assert images.dtype == np.uint8 and images.ndim == 4
     names, numbers = np.unique(labels.astype(str), return_inverse=True)
@@ -100,9 +101,9 @@ def seen(estimator: ImageClassifier) -> list[dict[str, Any]]:
 
 
 def test_parameters_reach_the_search():
-    assert seen(ImageClassifier()) == [
-        {"preset": "auto", "time_limit": None, "workdir": None, "seed": 0}
-    ]
+    (arguments,) = seen(ImageClassifier())
+    assert not pathlib.Path(arguments.pop("workdir")).exists()  # it was temporary
+    assert arguments == {"preset": "auto", "time_limit": None, "seed": 0}
     estimator = ImageClassifier("quick", 60, "run", random_state=5, strategy="random", channels=8)
     assert seen(estimator) == [
         {

@@ -1,4 +1,4 @@
-"""Image files classified: the same pixels as arrays and as training images, and rows in every form."""
+"""Image files classified: the same pixels as training images have, and rows in every form."""
 
 from __future__ import annotations
 
