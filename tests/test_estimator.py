@@ -22,6 +22,7 @@ from jaxevo import estimator_inputs
 from jaxevo.datasets import load_test_data, load_train_data
 from jaxevo.errors import InputError
 from jaxevo.estimator import ImageClassifier
+from jaxevo.run.reporter import Silent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -331,3 +332,21 @@ def test_truth_values_are_labels(digits):
 def test_one_class_is_refused():
     with pytest.raises(InputError, match="^y has one class, cat: give images of at least two"):
         fitted(np.eye(4), ["cat"] * 4)
+
+
+# With a search
+
+
+@pytest.mark.slow
+def test_with_a_search_in_place_of_the_stub(digits):
+    rows, labels = digits
+    small = {"num_generations": 0, "population_size": 2, "retrain_best": 1, "retrain_seeds": 1}
+    network = {"channels": 4, "num_normal_cells": 1, "max_nodes": 2, "final_batch_size": 16}
+    estimator = ImageClassifier("quick", reporter=Silent(), **small, **network)
+    estimator.fit(rows, np.array(list("abcdefghij"))[labels])
+    assert estimator.classes_.tolist() == list("abcdefghij")
+    found = estimator.predict_proba(rows)
+    assert found.shape == (300, 10) and found.dtype == np.float32
+    assert np.mean(estimator.predict(rows) == np.array(list("abcdefghij"))[labels]) > 0.5
+    alone = np.concatenate([estimator.predict_proba(rows[k : k + 1]) for k in range(3)])
+    np.testing.assert_allclose(alone, found[:3], rtol=1e-4, atol=1e-7)
