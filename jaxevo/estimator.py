@@ -146,8 +146,9 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         return learner((images, labels), **arguments | self._settings)
 
     def _names(self) -> list[str]:
-        """The classes as a network names them."""
-        return [str(label) for label in self.classes_.tolist()]
+        """The classes as a network names them; 1.0 is called 1."""
+        labels = self.classes_.tolist()
+        return [str(int(label) if isinstance(label, float) else label) for label in labels]
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities, float32 `[N, classes]` in the order of `classes_`.

@@ -322,6 +322,11 @@ def test_labels_are_kept_as_given(digits, labels):
     assert estimator.score(rows, labels[numbers]) == expected.score(rows, numbers)
 
 
+def test_whole_floats_name_classes_as_integers_do(digits):
+    estimator = fitted(digits[0], digits[1].astype(float))
+    assert estimator.classifier_.class_names == tuple("0123456789")
+
+
 def test_truth_values_are_labels(digits):
     rows, labels = digits
     estimator = fitted(rows, labels == 0)

@@ -89,6 +89,8 @@ def class_numbers(labels: ArrayLike, class_names: Sequence[str]) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise InputError(f"labels have the shape {list(array.shape)}: give one an image, [M]")
+    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.round(array)):
+        array = array.astype(np.int64)
     positions = {name: position for position, name in enumerate(class_names)}
     if array.dtype.kind in "iu" and not all(name.lstrip("-").isdecimal() for name in class_names):
         positions = {str(position): position for position in range(len(class_names))}

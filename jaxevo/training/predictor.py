@@ -49,7 +49,8 @@ class Predictor:
             size = 1 if len(batch) == 1 else _BATCH
             padded = np.zeros((size, *images.shape[1:]), np.uint8)
             padded[: len(batch)] = batch
-            found[part] = self._program(self._weights, padded)[: len(batch)]
+            probabilities = np.asarray(self._program(self._weights, padded))
+            found[part] = probabilities[: len(batch)]
         return found
 
 

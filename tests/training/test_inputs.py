@@ -125,6 +125,8 @@ def test_labels_by_name_and_by_number():
     # Where the classes are numbers, a number is a name: 3 is the first class here.
     assert class_numbers([7, 3], ("3", "5", "7")).tolist() == [2, 0]
     assert class_numbers(["7", "3"], ("3", "5", "7")).tolist() == [2, 0]
+    assert class_numbers([7.0, 3.0], ("3", "5", "7")).tolist() == [2, 0]
+    assert class_numbers([True, False], ("False", "True")).tolist() == [1, 0]
     assert class_numbers([-1, 1], ("-1", "1")).tolist() == [0, 1]
     assert class_numbers([0], ("a",)).dtype == np.int32
 
@@ -134,6 +136,8 @@ def test_labels_by_name_and_by_number():
     [
         (["cow"], ("cat", "dog"), "label cow is no class of the network: use cat, dog"),
         ([2], ("cat", "dog"), "label 2 is no class of the network: use 0, 1"),
+        ([0.5], ("a", "b"), "label 0.5 is no class of the network: use a, b"),
+        ([np.inf], ("3", "5"), "label inf is no class of the network: use 3, 5"),
         ([4], ("3", "5"), "label 4 is no class of the network: use 3, 5"),
         (["x"], tuple("abcdef"), "label x is no class of the network: use a, b, c, d, e, ..."),
         ([[0, 1]], ("cat", "dog"), "labels have the shape [1, 2]: give one an image, [M]"),
