@@ -129,7 +129,8 @@ def make_task(
         data_dir=data_dir,
     )
     path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
-    limits = workers if isinstance(workers, WorkerConfig) else WorkerConfig(workers=workers)
+    given = isinstance(workers, WorkerConfig)
+    limits = workers if given else replace(WorkerConfig(), {"workers": workers})
     return load_task(
         config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit
     )
@@ -293,7 +294,8 @@ def split_settings(
         raise InputError(f"unknown setting {unknown[0]!r}")
     network, training = ({name: settings[name] for name in names} for names in fields.values())
     final = SearchConfig().final_training
-    return NetworkConfig(**network), replace(final, recipe_settings(recipe) | training)
+    trained = replace(final, recipe_settings(recipe) | training)
+    return replace(NetworkConfig(), network), trained
 
 
 def recipe_settings(name: str) -> dict[str, Any]:
