@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # imported late, as they bring JAX
 
 
 class SearchFailedError(RuntimeError):
-    """Too many candidates in a row failed."""
+    """Too many candidates in a row failed, or all of them."""
 
 
 @dataclasses.dataclass
@@ -69,7 +69,7 @@ class Explorer:
         """Evaluates what is missing.
 
         Raises:
-            SearchFailedError: Too many candidates in a row failed.
+            SearchFailedError: Too many candidates in a row failed, or all of them.
             FileError: The history is not this search's.
             OSError: Something cannot be written.
         """
@@ -79,6 +79,12 @@ class Explorer:
             for candidate in candidates:
                 if not self._ended(candidate):
                     self._tell(candidate, strategy)
+        if strategy.best is None:
+            failures = [candidate.failure for candidate in self.ledger.candidates.values()]
+            raise SearchFailedError(
+                f"the search has ended and all of its candidates failed, the last with: "
+                f"{failures[-1]}; remove the cause and search in another workdir"
+            )
 
     def _ended(self, candidate: Individual | None = None) -> bool:
         """True if the budget of trainings or the time is spent; a candidate that is recorded is always told."""

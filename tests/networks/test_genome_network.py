@@ -19,17 +19,24 @@ NHWC = ("NHWC", "HWIO", "NHWC")
 
 
 def conv(x, kernel, groups=1):
-    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=groups)
+    return jax.lax.conv_general_dilated(
+        x, kernel, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=groups
+    )
 
 
 def norm(x, module):
-    scale, bias, mean, var = (getattr(module, name)[...] for name in ("scale", "bias", "mean", "var"))
+    scale, bias, mean, var = (
+        getattr(module, name)[...] for name in ("scale", "bias", "mean", "var")
+    )
     return (x - mean) / np.sqrt(var + 1e-5) * scale + bias
 
 
 def window(x, kind):
     reducer, start = (jax.lax.max, -jnp.inf) if kind == Op.MAX_POOL_3X3 else (jax.lax.add, 0.0)
-    pool = lambda v: jax.lax.reduce_window(v, start, reducer, (1, 3, 3, 1), (1, 1, 1, 1), "SAME")  # noqa: E731
+
+    def pool(v):
+        return jax.lax.reduce_window(v, start, reducer, (1, 3, 3, 1), (1, 1, 1, 1), "SAME")
+
     return pool(x) if kind == Op.MAX_POOL_3X3 else pool(x) / pool(jnp.ones_like(x))
 
 
@@ -73,7 +80,10 @@ def shaken(network: Network, seed: int) -> Network:
     rng = np.random.default_rng(seed)
     for kind in (nnx.Param, nnx.BatchStat):
         state = nnx.state(network, kind)
-        nnx.update(network, jax.tree.map(lambda a: a + rng.uniform(0, 0.5, a.shape).astype(np.float32), state))
+        nnx.update(
+            network,
+            jax.tree.map(lambda a: a + rng.uniform(0, 0.5, a.shape).astype(np.float32), state),
+        )
     return network
 
 
@@ -91,9 +101,10 @@ def test_same_logits_as_a_plain_network(conv_kind: str, seed: int):
 
 def test_equal_seeds_give_equal_weights_and_definitions():
     (genome,) = random_genomes(1)
-    build = lambda seed: nnx.split(Network(genome, NetworkConfig(channels=2), (8, 8, 1), 10, seed))  # noqa: E731
-    (definition, state), (same_definition, same), (other_definition, other) = build(1), build(1), build(2)
-    assert definition == same_definition == other_definition  # one program for all seeds
+    config = NetworkConfig(channels=2)
+    networks = [Network(genome, config, (8, 8, 1), 10, seed) for seed in (1, 1, 2)]
+    definitions, (state, same, other) = zip(*map(nnx.split, networks), strict=True)
+    assert definitions[0] == definitions[1] == definitions[2]  # one program for all seeds
     np.testing.assert_array_equal(state["head"][...], same["head"][...])
     assert not np.array_equal(state["head"][...], other["head"][...])
 
@@ -114,7 +125,9 @@ def test_dropout_only_in_training():
     config = NetworkConfig(channels=2, num_normal_cells=1, dropout_rate=0.5)
     network = Network(genome, config, (4, 4, 1), 3, 0)
     images = np.random.default_rng(0).integers(0, 256, (1, 4, 4, 1), np.uint8)
-    logits = [nnx.clone(network)(images, train=True, dropout_key=jax.random.key(key)) for key in range(2)]
+    logits = [
+        nnx.clone(network)(images, train=True, dropout_key=jax.random.key(key)) for key in range(2)
+    ]
     assert not np.allclose(*logits)
     assert np.array_equal(network(images, train=False), network(images, train=False))
 
@@ -139,7 +152,13 @@ def test_bfloat16_changes_little_and_leaves_parameters_alone():
     images = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 1), np.uint8)
     logits = []
     for precision in ("float32", "bfloat16"):
-        network = Network(genome, NetworkConfig(channels=4, num_normal_cells=2, precision=precision), (8, 8, 1), 10, 0)
+        network = Network(
+            genome,
+            NetworkConfig(channels=4, num_normal_cells=2, precision=precision),
+            (8, 8, 1),
+            10,
+            0,
+        )
         logits.append(np.asarray(network(images, train=True, dropout_key=jax.random.key(0))))
         assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(nnx.state(network)))
     assert logits[1].dtype == np.float32

@@ -1,4 +1,6 @@
-"""Checkpoints: exact, whole or absent, refused if they belong elsewhere, and readable after damage to the newest."""
+"""Checkpoints: exact, whole or absent, refused if they belong elsewhere, and readable after damage
+to the newest.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 from jaxevo.config import NetworkConfig
+from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training.checkpoints import (
@@ -27,7 +30,7 @@ from jaxevo.training.checkpoints import (
     save_weights,
     unflatten,
 )
-from jaxevo.training.trainer import Trainer, split
+from jaxevo.training.trainer import Trainer
 
 ARRAYS = {
     "a.kernel": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -39,7 +42,9 @@ SAVED = {"text": "é\n", "list": [1, None, 2.5], "true": True, "nested": {"1": {
 
 def build(*ops: Op, channels: int = 2) -> Network:
     cell = Cell((Node((0, 1), (ops[0], ops[1])),))
-    return Network(Genome(cell, cell), NetworkConfig(channels=channels, num_normal_cells=1), (4, 4, 1), 3, 0)
+    return Network(
+        Genome(cell, cell), NetworkConfig(channels=channels, num_normal_cells=1), (4, 4, 1), 3, 0
+    )
 
 
 def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray] = ARRAYS) -> None:
@@ -84,7 +89,8 @@ def checkpoints(tmp_path: pathlib.Path) -> Iterator[Checkpoints]:
 def test_network_round_trip():
     _, params, stats = split(build(Op.CONV_3X3, Op.IDENTITY))
     arrays = flatten((params, stats))
-    # The projection, the convolution with its 1x1, their two batch norms, the classifier with its bias.
+    # The projection, the convolution with its 1x1, their two batch norms, the classifier with its
+    # bias.
     assert len(arrays) == 1 + 2 + 2 * 4 + 2
     assert arrays["0.cells.0.operands.0.kernel.value"].shape == (2, 3, 3)
     doubled = {name: array * 2 for name, array in arrays.items()}
@@ -97,7 +103,9 @@ def test_network_round_trip():
 def test_training_state_round_trip(tmp_path: pathlib.Path):
     graphdef, params, stats = split(build(Op.MAX_POOL_3X3, Op.CONV_5X5))
     state = Trainer(graphdef, 8).start(params, stats)
-    state = state._replace(optimizer=jax.tree.map(lambda leaf: leaf + 2, state.optimizer), step=jnp.int32(17))
+    state = state._replace(
+        optimizer=jax.tree.map(lambda leaf: leaf + 2, state.optimizer), step=jnp.int32(17)
+    )
     Checkpoints(tmp_path).save(1, {}, flatten(state))
     _, arrays = Checkpoints(tmp_path).load(1)
     blank = Trainer(graphdef, 8).start(params, stats)
@@ -117,11 +125,16 @@ KERNEL = "0.cells.0.operands.0.kernel.value is ((2, 3, 3), 'float32') in the che
         ((Op.CONV_5X5, Op.IDENTITY), 2, KERNEL + "((2, 5, 5), 'float32') here"),
         ((Op.IDENTITY, Op.CONV_3X3), 2, KERNEL + "unknown here"),
         ((Op.IDENTITY, Op.IDENTITY), 2, KERNEL + "unknown here"),
-        ((Op.CONV_3X3, Op.CONV_3X3), 2, "0.cells.0.operands.1.kernel.value is missing in the checkpoint and "),
+        (
+            (Op.CONV_3X3, Op.CONV_3X3),
+            2,
+            "0.cells.0.operands.1.kernel.value is missing in the checkpoint and ",
+        ),
         (
             (Op.CONV_3X3, Op.IDENTITY),
             3,
-            "0.cells.0.norm.bias.value is ((2,), 'float32') in the checkpoint and ((3,), 'float32') here",
+            "0.cells.0.norm.bias.value is ((2,), 'float32') in the checkpoint and ((3,), "
+            "'float32') here",
         ),
     ],
 )
@@ -133,7 +146,10 @@ def test_another_architecture_is_refused(ops: tuple[Op, Op], channels: int, mess
 
 
 def test_another_type_is_refused():
-    with pytest.raises(CheckpointError, match=r"x is \(\(2,\), 'float64'\) in the checkpoint and .* 'float32'\) here"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"x is \(\(2,\), 'float64'\) in the checkpoint and .* 'float32'\) here",
+    ):
         unflatten({"x": np.zeros(2, np.float32)}, {"x": np.zeros(2)})
 
 
@@ -185,22 +201,52 @@ def test_nothing_is_pickled(saved: pathlib.Path):
 
 
 FOLDER_CASES = {
-    "missing": (lambda folder: shutil.rmtree(folder), "does not exist; give the folder of saved weights"),
+    "missing": (
+        lambda folder: shutil.rmtree(folder),
+        "does not exist; give the folder of saved weights",
+    ),
     "file": (
         lambda folder: (shutil.rmtree(folder), folder.write_text("weights")),
         "is not a folder; give the folder of saved weights",
     ),
-    "empty": (lambda folder: (shutil.rmtree(folder), folder.mkdir()), "holds no checkpoint of this program; give a"),
-    "without data": (lambda folder: shutil.rmtree(folder / "data"), "holds no checkpoint of this program; give a"),
-    "without metadata": (lambda folder: (folder / "_CHECKPOINT_METADATA").unlink(), "holds no checkpoint of this"),
-    "without arrays": (lambda folder: shutil.rmtree(folder / "arrays"), "is damaged: its arrays are not those"),
+    "empty": (
+        lambda folder: (shutil.rmtree(folder), folder.mkdir()),
+        "holds no checkpoint of this program; give a",
+    ),
+    "without data": (
+        lambda folder: shutil.rmtree(folder / "data"),
+        "holds no checkpoint of this program; give a",
+    ),
+    "without metadata": (
+        lambda folder: (folder / "_CHECKPOINT_METADATA").unlink(),
+        "holds no checkpoint of this",
+    ),
+    "without arrays": (
+        lambda folder: shutil.rmtree(folder / "arrays"),
+        "is damaged: its arrays are not those",
+    ),
     "cut short": (damage, "is damaged and cannot be read ("),
     "empty files": (lambda folder: damage(folder, 0), "is damaged and cannot be read ("),
-    "arrays cut short": (lambda folder: damage(folder / "arrays"), "is damaged and cannot be read ("),
-    "arrays emptied": (lambda folder: damage(folder / "arrays", 0), "is damaged and cannot be read ("),
-    "a leaf lost": (lambda folder: shutil.rmtree(folder / "arrays" / "d"), "is damaged and cannot be read ("),
-    "not JSON": (lambda folder: (folder / "data/data.json").write_text("weights"), "cannot be read (JSONDecodeError: "),
-    "not an object": (lambda folder: (folder / "data/data.json").write_text("[1]"), "is a checkpoint of another"),
+    "arrays cut short": (
+        lambda folder: damage(folder / "arrays"),
+        "is damaged and cannot be read (",
+    ),
+    "arrays emptied": (
+        lambda folder: damage(folder / "arrays", 0),
+        "is damaged and cannot be read (",
+    ),
+    "a leaf lost": (
+        lambda folder: shutil.rmtree(folder / "arrays" / "d"),
+        "is damaged and cannot be read (",
+    ),
+    "not JSON": (
+        lambda folder: (folder / "data/data.json").write_text("weights"),
+        "cannot be read (JSONDecodeError: ",
+    ),
+    "not an object": (
+        lambda folder: (folder / "data/data.json").write_text("[1]"),
+        "is a checkpoint of another",
+    ),
     "no fingerprint of these": (
         lambda folder: (folder / "data/data.json").write_text('{"fingerprint": "0"}'),
         "is damaged: its arrays are not those that were saved; train again or use a copy",
@@ -209,13 +255,20 @@ FOLDER_CASES = {
 
 
 @pytest.mark.parametrize("name", FOLDER_CASES)
-def test_unusable_folders_are_named_in_one_line(copy: pathlib.Path, caplog: pytest.LogCaptureFixture, name: str):
+def test_unusable_folders_are_named_in_one_line(
+    copy: pathlib.Path, caplog: pytest.LogCaptureFixture, name: str
+):
     spoil, message = FOLDER_CASES[name]
     spoil(copy)
     with pytest.raises(CheckpointError) as caught:
         load_weights(copy)
     text = str(caught.value)
-    assert text.startswith(f"{copy} ") and message in text and "\n" not in text and len(text) < len(str(copy)) + 350
+    assert (
+        text.startswith(f"{copy} ")
+        and message in text
+        and "\n" not in text
+        and len(text) < len(str(copy)) + 350
+    )
     assert caplog.records == []  # orbax tells of damage in many lines of its own
     assert logging.getLogger("absl").level != logging.CRITICAL
 
@@ -226,7 +279,9 @@ def test_checkpoint_of_another_program_is_refused(tmp_path: pathlib.Path):
     ocp.save(tmp_path / "theirs", {"w": np.ones(2)})
     with pytest.raises(CheckpointError, match="holds no checkpoint of this program"):
         load_weights(tmp_path / "theirs")
-    ocp.save_checkpointables(tmp_path / "similar", {"data": {"w": np.ones(2)}, "arrays": [np.ones(2)]})
+    ocp.save_checkpointables(
+        tmp_path / "similar", {"data": {"w": np.ones(2)}, "arrays": [np.ones(2)]}
+    )
     with pytest.raises(CheckpointError):
         load_weights(tmp_path / "similar")
 
@@ -304,12 +359,16 @@ def test_what_is_no_checkpoint_is_ignored(checkpoints: Checkpoints):
 
 
 @pytest.mark.parametrize("largest", [0, 300])
-def test_a_disk_that_is_full_is_told_in_a_sentence_and_harms_no_earlier_checkpoint(tmp_path, largest):
+def test_a_disk_that_is_full_is_told_in_a_sentence_and_harms_no_earlier_checkpoint(
+    tmp_path, largest
+):
     checkpoints = Checkpoints(tmp_path / "checkpoints")
     arrays = {f"a{k}": np.arange(3000 + k, dtype=np.float32) for k in range(60)}
     checkpoints.save(1, {"number": 1}, arrays)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limits[1]))  # as a full disk does, this makes writes fail
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (largest, limits[1])
+    )  # as a full disk does, this makes writes fail
     try:
         with pytest.raises(OSError, match=r"checkpoints/2 cannot be written \(.*File too large\)$"):
             checkpoints.save(2, {"number": 2}, arrays)

@@ -1,51 +1,44 @@
-"""Evolution on scripted fitness: selection, stagnation, failures, order of work, and exact resume."""
+"""Regularized evolution on scripted fitness: selection, stagnation, failures, order of work,
+resume.
+"""
+
+from __future__ import annotations
 
 import dataclasses
 import json
 import math
-import zlib
 from collections import Counter
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from builders_strategies import (
+    Fitness,
+    count_conv_3x3,
+    differences,
+    ids,
+    make,
+    run,
+    table_fitness,
+)
 from scipy.stats import binom
 
 from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
-from jaxevo.search_space.variation import CELLS
-from jaxevo.strategies.base import Event, evolve
-from jaxevo.strategies.individual import Individual, rank, select_survivors
+from jaxevo.strategies.base import Event, Strategy
+from jaxevo.strategies.individual import Individual, rank
 from jaxevo.strategies.regularized import RegularizedEvolution, select_parents
 
 NODE = Node((0, 1), (Op.CONV_3X3, Op.IDENTITY))
 GENOME = Genome(Cell((NODE,)), Cell((NODE,)))
 SMALL = EvolutionConfig(
-    population_size=3, num_offspring=2, num_generations=12, stagnation_start=3, stagnation_patience=2
+    population_size=3,
+    num_offspring=2,
+    num_generations=12,
+    stagnation_start=3,
+    stagnation_patience=2,
 )
 MATING_POOLS = ("growing", "survivors")
-
-Fitness = Callable[[Individual], float | None]
-
-
-def count_conv_3x3(genome: Genome) -> float:
-    return float(sum(node.ops.count(Op.CONV_3X3) for name in CELLS for node in getattr(genome, name).nodes))
-
-
-def table_fitness(individual: Individual) -> float | None:
-    """A coarse hash of the genome, so that ties are common; one in seven fails."""
-    value = zlib.crc32(individual.genome.canonical_key().encode())
-    return (None, math.nan, math.inf)[value % 3] if value % 7 == 0 else value % 101 / 100
-
-
-def run(strategy: RegularizedEvolution, fitness: Fitness, order: np.random.Generator | None = None) -> list[Individual]:
-    """Runs to the end and returns all that was told; `order` picks the next of the candidates, else it is the first."""
-    history = []
-    while candidates := strategy.ask():
-        candidate = candidates[int(order.integers(len(candidates))) if order else 0]
-        history.append(dataclasses.replace(candidate, fitness=fitness(candidate)))
-        strategy.tell(history[-1])
-    return history
 
 
 def by_id(fitness: dict[int, float]) -> Fitness:
@@ -53,18 +46,8 @@ def by_id(fitness: dict[int, float]) -> Fitness:
     return lambda individual: fitness.get(individual.id, 0.0)
 
 
-def ids(individuals) -> list[int]:
-    return [individual.id for individual in individuals]
-
-
 def pool_of(*fitness: float) -> list[Individual]:
     return [Individual(index, GENOME, 0, fitness=value) for index, value in enumerate(fitness)]
-
-
-def test_survivors_are_the_best_and_the_older_of_equals():
-    pool = pool_of(0.5, 0.9, 0.5, 0.1, 0.9, 0.5)
-    assert ids(select_survivors(pool, 4)) == [1, 4, 0, 2]
-    assert ids(select_survivors(reversed(pool), 4)) == [1, 4, 0, 2]
 
 
 def test_parents_are_the_best_of_a_sample_and_another_of_it():
@@ -74,13 +57,21 @@ def test_parents_are_the_best_of_a_sample_and_another_of_it():
     assert set(pairs) == {(1, 0), (2, 0), (3, 0), (1, 2), (1, 3), (2, 3)}
     low, high = binom.interval(0.9999, draws, 1 / 6)
     assert all(low <= count <= high for count in pairs.values())
-    assert {tuple(ids(select_parents(rng, pool, 4))) for _ in range(100)} == {(1, 0), (1, 2), (1, 3)}
-    assert {tuple(ids(select_parents(rng, pool, 1))) for _ in range(100)} == {(k, k) for k in range(4)}
+    assert {tuple(ids(select_parents(rng, pool, 4))) for _ in range(100)} == {
+        (1, 0),
+        (1, 2),
+        (1, 3),
+    }
+    assert {tuple(ids(select_parents(rng, pool, 1))) for _ in range(100)} == {
+        (k, k) for k in range(4)
+    }
 
 
 @pytest.mark.parametrize("mating_pool", MATING_POOLS)
 def test_generations_step_by_step(mating_pool: str):
-    config = dataclasses.replace(SMALL, num_generations=3, stagnation_start=99, mating_pool=mating_pool)
+    config = dataclasses.replace(
+        SMALL, num_generations=3, stagnation_start=99, mating_pool=mating_pool
+    )
     fitness = by_id({0: 0.5, 1: 0.2, 2: 0.5, 3: 0.2, 4: 0.6, 5: 0.6, 6: 0.5, 7: 0.4, 8: 0.9})
     strategy = RegularizedEvolution(config, seed=0)
     populations, history = {}, []
@@ -90,7 +81,12 @@ def test_generations_step_by_step(mating_pool: str):
         strategy.tell(history[-1])
         populations.setdefault(strategy.generation, strategy.population)
     # Seen at the start of each generation; 3 individuals, then 2 offspring in each.
-    assert [ids(populations[g]) for g in (1, 2, 3, 4)] == [[0, 2, 1], [4, 0, 2], [4, 5, 0], [8, 4, 5]]
+    assert [ids(populations[g]) for g in (1, 2, 3, 4)] == [
+        [0, 2, 1],
+        [4, 0, 2],
+        [4, 5, 0],
+        [8, 4, 5],
+    ]
     assert ids(history) == list(range(9))
     assert [individual.generation for individual in history] == [0, 0, 0, 1, 1, 2, 2, 3, 3]
     assert all(i.operators == ("random",) and i.parents == () for i in history[:3])
@@ -103,8 +99,13 @@ def test_generations_step_by_step(mating_pool: str):
 
 @pytest.mark.parametrize("mating_pool", MATING_POOLS)
 def test_parents_come_from_the_mating_pool(mating_pool: str):
-    config = EvolutionConfig(num_generations=20, mating_pool=mating_pool, stagnation_start=5, stagnation_patience=5)
-    history = {i.id: i for i in run(RegularizedEvolution(config, seed=1), lambda i: count_conv_3x3(i.genome))}
+    config = EvolutionConfig(
+        num_generations=20, mating_pool=mating_pool, stagnation_start=5, stagnation_patience=5
+    )
+    history = {
+        i.id: i
+        for i in run(RegularizedEvolution(config, seed=1), lambda i: count_conv_3x3(i.genome))
+    }
     offspring = [i for i in history.values() if i.parents]
     assert all(history[p].fitness is not None for i in offspring for p in i.parents)
     assert all(i.parents[0] != i.parents[1] for i in offspring)
@@ -124,7 +125,8 @@ def test_how_many_candidates_may_be_evaluated_at_once():
 
 @pytest.mark.parametrize("mating_pool", MATING_POOLS)
 def test_stagnation_is_avoided_softly_then_hard(mating_pool: str):
-    # The best never improves on individual 1. From generation 3 on that is stagnation, and again every 2 generations.
+    # The best never improves on individual 1. From generation 3 on that is stagnation, and again
+    # every 2 generations.
     config = dataclasses.replace(SMALL, mating_pool=mating_pool)
     strategy = RegularizedEvolution(config, seed=0)
     history = run(strategy, by_id({1: 0.5}))
@@ -132,28 +134,42 @@ def test_stagnation_is_avoided_softly_then_hard(mating_pool: str):
     assert strategy.events == [Event(kind, generation, 1, 0.5) for kind, generation in kinds]
     # Hard avoidance adds P - 1 = 2 random individuals to the generation's 2 offspring.
     born = Counter((i.generation, i.operators == ("random",)) for i in history)
-    assert born == {(0, True): 3} | {(g, False): 2 for g in range(1, 13)} | {(g, True): 2 for g in (5, 7, 9, 11)}
+    assert born == {(0, True): 3} | {(g, False): 2 for g in range(1, 13)} | {
+        (g, True): 2 for g in (5, 7, 9, 11)
+    }
     assert strategy.best is not None
     assert strategy.best.id == 1
 
 
 def test_hard_avoidance_keeps_only_the_best():
-    # Ids 0-2, then two a generation; soft at 3, hard at 5, whose offspring are 11 and 12 and whose new ones 13 and 14.
+    # Ids 0-2, then two a generation; soft at 3, hard at 5, whose offspring are 11 and 12 and whose
+    # new ones 13 and 14.
     strategy = RegularizedEvolution(SMALL, seed=0)
     while strategy.generation < 6:
         candidate = strategy.ask()[0]
-        strategy.tell(dataclasses.replace(candidate, fitness=0.9 if candidate.id == 1 else 0.5 - candidate.id / 100))
+        strategy.tell(
+            dataclasses.replace(
+                candidate, fitness=0.9 if candidate.id == 1 else 0.5 - candidate.id / 100
+            )
+        )
     assert ids(strategy.population) == [1, 13, 14]
     assert [i.generation for i in strategy.population] == [0, 5, 5]
 
 
 def test_a_better_best_postpones_stagnation():
-    # Individual 8 of generation 3 is better: soft at 5. Hard's new ones at 7 are better still: hard at 9.
+    # Individual 8 of generation 3 is better: soft at 5. Hard's new ones at 7 are better still: hard
+    # at 9.
     strategy = RegularizedEvolution(SMALL, seed=0)
     new = (7, ("random",))
-    history = run(strategy, lambda i: 0.7 if i.id == 8 else 0.9 if (i.generation, i.operators) == new else 0.5)
+    history = run(
+        strategy, lambda i: 0.7 if i.id == 8 else 0.9 if (i.generation, i.operators) == new else 0.5
+    )
     assert history[8].generation == 3
-    assert [(e.kind, e.generation) for e in strategy.events[:3]] == [("soft", 5), ("hard", 7), ("hard", 9)]
+    assert [(e.kind, e.generation) for e in strategy.events[:3]] == [
+        ("soft", 5),
+        ("hard", 7),
+        ("hard", 9),
+    ]
     assert [e.best_fitness for e in strategy.events[:3]] == [0.7, 0.7, 0.9]
 
 
@@ -165,7 +181,12 @@ def test_an_equal_best_is_no_improvement():
 
 
 def test_stagnation_is_looked_for_from_its_start_and_after_its_patience():
-    for start, patience, expected in ((0, 4, [4, 8, 12]), (6, 4, [6, 10]), (1, 1, list(range(1, 13))), (13, 1, [])):
+    for start, patience, expected in (
+        (0, 4, [4, 8, 12]),
+        (6, 4, [6, 10]),
+        (1, 1, list(range(1, 13))),
+        (13, 1, []),
+    ):
         config = dataclasses.replace(SMALL, stagnation_start=start, stagnation_patience=patience)
         strategy = RegularizedEvolution(config, seed=0)
         run(strategy, by_id({}))
@@ -195,7 +216,9 @@ def test_failed_candidates_are_replaced_and_never_survive():
     failures = {1: None, 2: math.nan, 4: math.inf, 6: -math.inf, 9: None, 10: None}
     config = dataclasses.replace(SMALL, num_generations=2)
     for mating_pool in MATING_POOLS:
-        strategy = RegularizedEvolution(dataclasses.replace(config, mating_pool=mating_pool), seed=0)
+        strategy = RegularizedEvolution(
+            dataclasses.replace(config, mating_pool=mating_pool), seed=0
+        )
         history = run(strategy, lambda i: failures[i.id] if i.id in failures else 0.5)
         assert ids(history) == list(range(len(history)))
         valid = [i for i in history if i.id not in failures]
@@ -217,7 +240,12 @@ def test_telling_what_was_not_asked_is_refused():
     first, second, _ = strategy.ask()
     strategy.tell(dataclasses.replace(first, fitness=0.5))
     strategy.tell(second)  # failed
-    for individual in (first, second, dataclasses.replace(first, id=3), dataclasses.replace(first, id=-1)):
+    for individual in (
+        first,
+        second,
+        dataclasses.replace(first, id=3),
+        dataclasses.replace(first, id=-1),
+    ):
         with pytest.raises(ValueError, match=f"individual {individual.id} is not waiting"):
             strategy.tell(dataclasses.replace(individual, fitness=0.9))
     assert ids(strategy.population) == [0]
@@ -233,13 +261,20 @@ def test_asking_again_gives_the_same():
 
 @pytest.mark.parametrize("mating_pool", MATING_POOLS)
 def test_the_order_of_telling_makes_no_difference(mating_pool: str):
-    config = EvolutionConfig(num_generations=25, mating_pool=mating_pool, stagnation_start=5, stagnation_patience=3)
+    config = EvolutionConfig(
+        num_generations=25, mating_pool=mating_pool, stagnation_start=5, stagnation_patience=3
+    )
     strategies = [RegularizedEvolution(config, seed=2) for _ in range(6)]
-    histories = [run(s, table_fitness, np.random.default_rng(k) if k else None) for k, s in enumerate(strategies)]
+    histories = [
+        run(s, table_fitness, np.random.default_rng(k) if k else None)
+        for k, s in enumerate(strategies)
+    ]
     assert {e.kind for e in strategies[0].events} == {"soft", "hard"}
     for strategy, history in zip(strategies[1:], histories[1:], strict=True):
         # Compared as text, since a fitness of NaN is not equal to itself.
-        assert str(sorted(history, key=lambda i: i.id)) == str(sorted(histories[0], key=lambda i: i.id))
+        assert str(sorted(history, key=lambda i: i.id)) == str(
+            sorted(histories[0], key=lambda i: i.id)
+        )
         assert strategy.population == strategies[0].population
         assert strategy.events == strategies[0].events
     if mating_pool == "survivors":
@@ -281,7 +316,9 @@ def test_a_state_of_another_seed_is_refused():
 
 
 def test_a_finished_run_can_be_prolonged():
-    short, long = (RegularizedEvolution(dataclasses.replace(SMALL, num_generations=g), seed=4) for g in (5, 12))
+    short, long = (
+        RegularizedEvolution(dataclasses.replace(SMALL, num_generations=g), seed=4) for g in (5, 12)
+    )
     begin = run(short, table_fitness)
     expected = run(long, table_fitness)
     prolonged = RegularizedEvolution(SMALL, seed=4)
@@ -296,14 +333,14 @@ def test_a_run_depends_on_its_seed_alone():
     assert len(set(runs)) == 3
 
 
-def test_individuals_round_trip_through_json():
-    for individual in run(RegularizedEvolution(SMALL, seed=5), lambda i: 0.1 + i.id / 3):
-        assert Individual.from_dict(json.loads(json.dumps(individual.to_dict()))) == individual
-
-
 def test_the_smallest_settings_come_to_an_end():
     config = EvolutionConfig(
-        population_size=1, num_offspring=1, sample_size=1, num_generations=5, stagnation_start=1, stagnation_patience=1
+        population_size=1,
+        num_offspring=1,
+        sample_size=1,
+        num_generations=5,
+        stagnation_start=1,
+        stagnation_patience=1,
     )
     strategy = RegularizedEvolution(config, seed=0)
     history = run(strategy, by_id({}))
@@ -318,28 +355,50 @@ def test_a_whole_search_of_the_paper_finds_what_it_looks_for():
     strategy = RegularizedEvolution(config, seed=0)
     bests, mutated = [0.0], Counter()
     while candidates := strategy.ask():
-        strategy.tell(dataclasses.replace(candidates[0], fitness=count_conv_3x3(candidates[0].genome)))
+        strategy.tell(
+            dataclasses.replace(candidates[0], fitness=count_conv_3x3(candidates[0].genome))
+        )
         mutated.update(candidates[0].operators)
         assert strategy.best is not None
         assert strategy.best.fitness is not None
         bests.append(strategy.best.fitness)
     assert bests == sorted(bests)  # elitism
     assert bests[-1] == 24  # both cells full of it
-    assert all(len(getattr(i.genome, name).nodes) <= 6 for i in strategy.population for name in CELLS)
+    assert all(cell.num_nodes <= 6 for i in strategy.population for cell in i.genome.cells)
     assert mutated["crossover"] == 2000
     assert len(strategy.population) == 10
     assert mutated["random"] == 10 + 9 * sum(e.kind == "hard" for e in strategy.events)
 
 
-def test_evolve_runs_to_the_end_with_any_fitness():
-    best = evolve(RegularizedEvolution(SMALL, seed=0), count_conv_3x3)
-    history = run(RegularizedEvolution(SMALL, seed=0), lambda i: count_conv_3x3(i.genome))
-    assert best == min(history, key=rank)
-    assert best.fitness == count_conv_3x3(best.genome)
+def test_without_crossover_the_better_parent_is_mutated():
+    rates = dict.fromkeys(
+        ("op_mutation_prob", "edge_mutation_prob", "stagnant_edge_mutation_prob"), 0.0
+    )
+    rates |= {"stagnant_op_mutation_prob": 1.0, "add_node_prob": 0.0}
+    strategy = make(crossover=False, sample_size=4, mating_pool="survivors", **rates)
+    history = {
+        individual.id: individual for individual in run(strategy, lambda individual: -individual.id)
+    }
+    children = [individual for individual in history.values() if individual.parents]
+    assert len(children) == 3 * 8
+    for child in children:  # the sample is the whole population; individual 0 stays its best
+        assert child.parents == (0,)
+        mutated = child.generation > 2  # from soft stagnation avoidance on
+        assert child.operators == (("op_mutation",) if mutated else ())
+        assert differences(child.genome, history[0].genome) == mutated
 
 
-def test_evolve_ends_when_nothing_can_be_evaluated():
-    calls = []
-    with pytest.raises(RuntimeError, match="4 candidates in a row have no fitness"):
-        evolve(RegularizedEvolution(SMALL, seed=0), lambda genome: calls.append(genome), max_consecutive_failures=4)
-    assert len(calls) == 4
+def test_without_stagnation_avoidance_there_is_none():
+    assert [event.kind for event in make_and_run(stagnation_avoidance=True).events] == [
+        "soft",
+        "hard",
+        "hard",
+        "hard",
+    ]
+    assert make_and_run(stagnation_avoidance=False).events == []
+
+
+def make_and_run(**settings: Any) -> Strategy:
+    strategy = make(**settings)
+    run(strategy, lambda individual: 0.5)
+    return strategy
