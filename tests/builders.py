@@ -45,7 +45,7 @@ SMALL: SearchConfig = replace(
         "retrain_seeds": 2,
     },
 )
-LABELS = np.arange(100) % 10  # of validation images; naming the commonest class is right for a tenth
+LABELS = np.arange(100) % 10  # of validation images; each class has a tenth of them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +153,7 @@ def explore_and_choose(
 
 
 def history_of(path: pathlib.Path, kind: str | None = None) -> list[dict[str, Any]]:
-    """The lines of a run's history, or of one kind, without seconds, which differ between equal runs."""
+    """The lines of a run's history, or of one kind, without seconds, which equal runs differ in."""
     lines = [json.loads(line) for line in Workdir(path).history.read_text().splitlines()]
     kept = [line for line in lines if kind in (None, line["kind"])]
     return [{name: value for name, value in line.items() if name != "seconds"} for line in kept]
@@ -170,6 +170,6 @@ def damage_checkpoints(path: pathlib.Path) -> None:
 
 
 def chain(number: int, op: Op = Op.CONV_3X3) -> Genome:
-    """A genome of two like cells, in which each of `number` nodes reads the one before; all differ."""
+    """A genome of two like cells of so many nodes, each of which reads the one before."""
     nodes = tuple(Node((k, k + 1), (op, Op.IDENTITY)) for k in range(number))
     return Genome(Cell(nodes), Cell(nodes))

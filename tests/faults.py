@@ -31,7 +31,12 @@ from jaxevo.run.workers import Evaluate, Setup, build_evaluate
 from jaxevo.search_space.genome import Genome
 
 Plan = Mapping[int, tuple[str, ...]]
-_SIGNALS = {"segfault": signal.SIGSEGV, "kill": signal.SIGKILL, "abort": signal.SIGABRT, "stop": signal.SIGSTOP}
+_SIGNALS = {
+    "segfault": signal.SIGSEGV,
+    "kill": signal.SIGKILL,
+    "abort": signal.SIGABRT,
+    "stop": signal.SIGSTOP,
+}
 
 
 @dataclasses.dataclass
@@ -83,7 +88,9 @@ def commit(fault: str) -> None:
         raise RuntimeError("injected")
 
 
-def build_table(plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup) -> Evaluate:
+def build_table(
+    plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup
+) -> Evaluate:
     """Candidates get their fitness from the table, those in `wait_for` only after another one has got it."""
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> Any:
@@ -91,12 +98,20 @@ def build_table(plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int],
             commit(next_fault(plan, attempts, seed))
         except (RuntimeError, MemoryError) as error:
             return Outcome(None, type(error).__name__, "Traceback")
-        while seed[1] == 0 and seed[2] in wait_for and not (attempts / f"done.{wait_for[seed[2]]}").exists():
+        while (
+            seed[1] == 0
+            and seed[2] in wait_for
+            and not (attempts / f"done.{wait_for[seed[2]]}").exists()
+        ):
             time.sleep(0.001)
         accuracy = table_fitness(genome, seed)
         if seed[1] == 0:
             (attempts / f"done.{seed[2]}").touch()
-        return Outcome(None, "by the table") if np.isnan(accuracy) else Outcome(float(accuracy), seconds={"train": 1.0})
+        return (
+            Outcome(None, "by the table")
+            if np.isnan(accuracy)
+            else Outcome(float(accuracy), seconds={"train": 1.0})
+        )
 
     return evaluate
 
@@ -119,7 +134,9 @@ def patch_evaluator(plan: Plan, attempts: pathlib.Path) -> None:
         commit(fault)
         config = self.config
         if fault == "nan":
-            self.config = dataclasses.replace(config, training=dataclasses.replace(config.training, learning_rate=1e30))
+            self.config = dataclasses.replace(
+                config, training=dataclasses.replace(config.training, learning_rate=1e30)
+            )
         try:
             return original(self, genome, seed, *args)
         finally:
@@ -128,7 +145,9 @@ def patch_evaluator(plan: Plan, attempts: pathlib.Path) -> None:
     Evaluator._evaluate = faulty
 
 
-def failing(function: Callable[..., Any], faults: Mapping[str, str], tear: Callable[..., None] | None = None) -> Any:
+def failing(
+    function: Callable[..., Any], faults: Mapping[str, str], tear: Callable[..., None] | None = None
+) -> Any:
     """The function, of which some calls fail with an `OSError`; `tear` first does half of it."""
     calls = itertools.count()
 

@@ -1,4 +1,4 @@
-"""Each second is counted once, in the innermost part that runs; worked by hand on a clock that is set."""
+"""Each second is counted once, in the innermost part; worked by hand on a clock that is set."""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ from rich.console import Console
 from jaxevo.config import EvolutionConfig, SearchConfig
 from jaxevo.run.progress import RunReporter, format_duration
 
-EVOLUTION = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3)  # 2 + 1 * 3 = 5 candidates
+EVOLUTION = EvolutionConfig(
+    population_size=2, num_offspring=1, num_generations=3
+)  # 2 + 1 * 3 = 5 candidates
 CONFIG = SearchConfig(evolution=EVOLUTION)
 
 
@@ -22,12 +24,20 @@ def reporter_to(file: io.StringIO, terminal: bool = False) -> RunReporter:
 
 def record(number: int, **fields: Any) -> dict[str, Any]:
     seconds = {"compile": 100.0, "train": 9.0, "evaluate": 1.0}
-    blank = {"id": number, "generation": max(0, number - 1), "fitness": None, "reused": None, "failure": None}
+    blank = {
+        "id": number,
+        "generation": max(0, number - 1),
+        "fitness": None,
+        "reused": None,
+        "failure": None,
+    }
     return blank | {"parameters": 12_345, "seconds": seconds} | fields
 
 
 def strategy(fitness: float | None) -> Any:
-    return SimpleNamespace(num_generations=3, best=None if fitness is None else SimpleNamespace(fitness=fitness))
+    return SimpleNamespace(
+        num_generations=3, best=None if fitness is None else SimpleNamespace(fitness=fitness)
+    )
 
 
 def test_lines_without_a_terminal():
@@ -69,13 +79,17 @@ def test_remaining_time_after_a_resume_is_of_this_session():
 @pytest.mark.parametrize(("mating_pool", "left"), [("growing", "40 s"), ("survivors", "20 s")])
 def test_workers_shorten_the_remaining_time_where_several_work_at_once(mating_pool: str, left: str):
     file = io.StringIO()
-    config = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3, mating_pool=mating_pool)
+    config = EvolutionConfig(
+        population_size=2, num_offspring=1, num_generations=3, mating_pool=mating_pool
+    )
     reporter = RunReporter(SearchConfig(evolution=config), Console(file=file, width=300), workers=2)
     reporter.candidate(record(0, fitness=0.5), strategy(0.5))
     assert file.getvalue().endswith(f"about {left} left\n")
 
 
-@pytest.mark.parametrize("reason", ["bad shape [/tmp/x]", "axis [batch] of f32[64,8]", "[bold]", "\\[red]", ":boom:"])
+@pytest.mark.parametrize(
+    "reason", ["bad shape [/tmp/x]", "axis [batch] of f32[64,8]", "[bold]", "\\[red]", ":boom:"]
+)
 @pytest.mark.parametrize("terminal", [False, True])
 def test_reasons_are_shown_as_they_are(reason: str, terminal: bool):
     # Rich takes square brackets for markup, and stops the program at a closing tag that was not opened.
