@@ -281,23 +281,33 @@ def test_checkpoints_take_their_own_part_of_the_time(tmp_path):
 
 
 class Timed(Silent):
-    """Notes when each candidate was recorded."""
+    """Notes the processor's time at which each candidate was recorded, which no other load changes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.times: list[float] = []
 
     def candidate(self, candidate, strategy) -> None:
-        self.times.append(time.perf_counter())
+        self.times.append(time.process_time())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pool", ["growing", "survivors"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("strategy", "pool"),
+    [
+        ("rea", "growing"),
+        ("rea", "survivors"),
+        ("aging", "growing"),
+        ("aging", "survivors"),
+        ("random", "growing"),
+        ("aco", "growing"),
+    ],
+)
 def test_the_ten_thousandth_candidate_costs_as_much_as_the_first(tmp_path, strategy, pool):
     settings = {"population_size": 20, "num_offspring": 20, "num_generations": 499}
-    settings |= {"stagnation_start": 50, "stagnation_patience": 10, "max_nodes": 8}
-    config = config_of(strategy, mating_pool=pool, num_ants=20, **settings)
+    settings |= {"stagnation_start": 50, "stagnation_patience": 10}
+    settings |= {"min_nodes": 4, "max_nodes": 4}  # larger genomes would cost more
+    config = config_of(strategy, mating_pool=pool, **settings | {"num_ants": 20})
     reporter = Timed()
     make_explorer(tmp_path, config, checkpoints=Forgetful(), reporter=reporter).run()
     assert len(reporter.times) >= 10_000

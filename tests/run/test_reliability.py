@@ -1,6 +1,6 @@
-"""Searches as processes, killed at random moments and with faults injected: they end as if nothing had been.
+"""Searches as processes, killed at random moments and with faults: they end as if nothing had been.
 
-The long forms are slow: python -m pytest -m slow -s tests/test_reliability.py
+The long forms are slow: python -m pytest -m slow -s tests/run/test_reliability.py
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import psutil
 import pytest
 from conftest import REPOSITORY, timeless
 
+from jaxevo.run.history import read_lines
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.checkpoints import load_weights
 
@@ -48,7 +49,7 @@ def run(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess
 def outcome(path: pathlib.Path) -> tuple:
     """All that a run must have in common with another one of its configuration."""
     workdir = Workdir(path)
-    records, length = workdir.read_history()
+    records, length = read_lines(workdir.history)
     assert length == workdir.history.stat().st_size
     document, weights = load_weights(workdir.best_weights)
     arrays = {name: (array.dtype.name, array.tobytes()) for name, array in weights.items()}
@@ -166,7 +167,7 @@ def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, laun
     assert full.stderr.count("\n") == 1 and full.stderr.startswith("error: "), full.stderr
     assert "No space left on device" in full.stderr and "give the same command" in full.stderr
     run(launch_environment, f"--workdir={workdir}")
-    records, _ = Workdir(workdir).read_history()
+    records, _ = read_lines(Workdir(workdir).history)
     individuals = [record for record in records if record["kind"] == "individual"]
     assert [record["id"] for record in individuals] == list(
         range(18)
@@ -180,20 +181,20 @@ def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, laun
 def test_second_interrupt_ends_it_at_once(launch_environment):
     """Also where Python sees neither, as during a long computation."""
     script = """
-import signal, sys
-sys.path.insert(0, sys.argv.pop(1))
-import common
+import signal
 
-def main():
+from jaxevo.commands import command, flags
+
+def main(console):
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     print("ready", flush=True)
     while True:
         signal.pause()
 
-common.run(main, "", "give the same command to go on")
+command.run(main, "__main__", "give the same command to go on", ["program"])
 """
-    launched = [sys.executable, "-c", script, str(REPOSITORY / "launch")]
+    launched = [sys.executable, "-c", script]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(launched, env=launch_environment, **pipes)
     assert process.stdout.readline() == "ready\n"
@@ -337,7 +338,7 @@ def soak(
         )
         memory = Memory(process, folder / "run" / "history.jsonl")
     assert process.returncode == 0, (folder / "output").read_text()[-2000:]
-    history = [timeless(record) for record in Workdir(folder / "run").read_history()[0]]
+    history = [timeless(record) for record in read_lines(Workdir(folder / "run").history)[0]]
     individuals = [record for record in history if record["kind"] == "individual"]
     assert [record["id"] for record in individuals] == list(range(len(individuals)))
     assert sum(record["failure"] is None for record in individuals) == 500

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-import os
 import subprocess
 import sys
 
@@ -12,15 +11,17 @@ import faults
 import numpy as np
 import psutil
 import pytest
+from builders import table_fitness
 from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import SearchData
 from jaxevo.errors import InputError
+from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.workers import Setup, WorkerError, Workers, start_workers
-from jaxevo.training.engines import Problem
+from jaxevo.training.data import TrainingData
 
 GENOMES = random_genomes(6, max_nodes=3, seed=5)
 SEEDS = [(0, 0, k) for k in range(6)]
@@ -28,7 +29,7 @@ NOTHING = Setup(SearchConfig(), 10, "", None)
 
 
 def expected(k: int) -> float | None:
-    accuracy = faults.table_fitness(GENOMES[k], SEEDS[k])
+    accuracy = table_fitness(GENOMES[k], SEEDS[k])
     return None if np.isnan(accuracy) else accuracy
 
 
@@ -170,15 +171,14 @@ def test_it_trains_as_this_process_does(digits):
         "engine": "universal",
     }
     config = configs.replace(SearchConfig(), small | {"epochs": 2, "learning_rate": 0.01})
-    train = digits.train.take(np.arange(100))
-    data, subset = SearchData("digits", train, digits.validation, digits.class_names), np.arange(90)
-    problem = Problem(config.network, data.image_shape, data.num_classes)
-    here = Evaluator(config, problem, data.train, data.validation)
-    cache = os.environ["JAX_COMPILATION_CACHE_DIR"]
-    with start_workers(WorkerConfig(workers=1), config, data, subset, cache) as workers:
+    train, subset = digits.train.take(np.arange(100)), np.arange(90)
+    data = SearchData("digits", train, digits.validation, digits.class_names)
+    builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)
+    here = Evaluator(config, builder, TrainingData.of(train, subset), data.validation)
+    with start_workers(WorkerConfig(workers=1), config, data, subset) as workers:
         for genome, seed in zip(GENOMES[:3], SEEDS, strict=False):
             workers.submit(genome, seed)
-            assert workers.result(seed).accuracy == here.evaluate(genome, seed, subset).accuracy
+            assert workers.result(seed).accuracy == here.evaluate(genome, seed).accuracy
 
 
 @pytest.mark.parametrize(
