@@ -1,4 +1,4 @@
-"""What tests of runs are made of: a small configuration, a table in place of training, and the phases.
+"""What tests of runs are made of: a small configuration, a table for training, and the phases.
 
 `builders_runs.py` has records and whole runs' folders, `builders_data.py` files of data sets.
 """

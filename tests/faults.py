@@ -79,7 +79,7 @@ def commit(fault: str) -> None:
 def build_table(
     plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup
 ) -> Evaluate:
-    """Candidates get their fitness from the table, those in `wait_for` only after another one has got it."""
+    """The table in place of training; those in `wait_for` wait until another one has its fitness."""
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""A history survives crashes: lines are on the disk at once, torn ones go, damaged ones are named."""
+"""A history survives crashes: lines are on the disk at once, torn ones go, damaged are named."""
 
 from __future__ import annotations
 

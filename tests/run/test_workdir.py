@@ -43,8 +43,9 @@ def test_differences_are_named(workdir: Workdir):
     with pytest.raises(FileError) as caught:
         workdir.open(other, {})
     assert str(caught.value) == (
-        f"{workdir.path} holds a run of another configuration (channels was 24, is 8; dataset was 'digits', is 'usps'; "
-        "final_epochs was 100, is 5); give the same flags to go on with it, or another --workdir"
+        f"{workdir.path} holds a run of another configuration (channels was 24, is 8; "
+        "dataset was 'digits', is 'usps'; final_epochs was 100, is 5); "
+        "give the same flags to go on with it, or another --workdir"
     )
 
 
