@@ -21,12 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorstore
-from conftest import REPOSITORY
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from rich.console import Console
-from test_classifier import GENOME, PROBLEM, SOURCE
-from test_datasets import (
+from builders_data import (
     idx_bytes,
     make_images,
     make_labels,
@@ -35,6 +30,11 @@ from test_datasets import (
     picture,
     usps_text,
 )
+from conftest import REPOSITORY
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from test_classifier import GENOME, PROBLEM, SOURCE
 from test_report import LAST, RESULT, SMALL, individual_record, retraining, table_records, write_run
 
 from jaxevo.datasets import load_search_data, load_test_data

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorstore as ts
+from builders_data import data_error, make_images, make_labels, mat_bytes, write_folder
 from conftest import REPOSITORY
 from test_classifier import GENOME, PROBLEM, SOURCE, with_document
-from test_datasets import data_error, make_images, make_labels, mat_bytes, write_folder
 from test_report import RESULT, SMALL, retraining, table_records, write_run
 
 from jaxevo.datasets import folder as folder_format

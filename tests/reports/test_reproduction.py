@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 import pytest
+from builders_data import make_images, make_labels, usps_text, write_mnist
 from conftest import REPOSITORY
-from test_datasets import make_images, make_labels, usps_text, write_mnist
 
 from jaxevo.config import NetworkConfig
 from jaxevo.config.presets import MODELS
