@@ -6,7 +6,7 @@ import gzip
 import io
 import pathlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -31,13 +31,17 @@ def idx_bytes(array: np.ndarray) -> bytes:
     return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
-def write_mnist(folder: pathlib.Path, images: np.ndarray, labels: np.ndarray, pack: bool = True) -> None:
+def write_mnist(
+    folder: pathlib.Path, images: np.ndarray, labels: np.ndarray, pack: bool = True
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for part in ("train", "t10k"):
         for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
             data = idx_bytes(array)
             name = f"{part}-{kind}-ubyte"
-            (folder / (name + ".gz" if pack else name)).write_bytes(gzip.compress(data) if pack else data)
+            (folder / (name + ".gz" if pack else name)).write_bytes(
+                gzip.compress(data) if pack else data
+            )
 
 
 def usps_text(images: np.ndarray, labels: np.ndarray) -> bytes:
@@ -68,7 +72,9 @@ def picture(kind: str) -> bytes:
     return file.getvalue()
 
 
-def write_folder(root: pathlib.Path, images: np.ndarray, labels: np.ndarray, names: str = "abcdefghij") -> None:
+def write_folder(
+    root: pathlib.Path, images: np.ndarray, labels: np.ndarray, names: Sequence[str] = "abcdefghij"
+) -> None:
     for i, (image, label) in enumerate(zip(images, labels, strict=True)):
         path = root / names[label] / f"{i:04}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +84,9 @@ def write_folder(root: pathlib.Path, images: np.ndarray, labels: np.ndarray, nam
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
     """`data` cut short, or with a few bytes changed (half of the time near the start), removed or put in."""
     kind = rng.integers(4)
-    place = int(rng.integers(min(len(data), 200)) if rng.random() < 0.5 else rng.integers(len(data)))
+    place = int(
+        rng.integers(min(len(data), 200)) if rng.random() < 0.5 else rng.integers(len(data))
+    )
     if kind == 0:
         return data[:place]
     if kind == 1:
@@ -87,7 +95,9 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
         return data[:place] + data[place + int(rng.integers(1, 9)) :]
     changed = bytearray(data)
     for _ in range(int(rng.integers(1, 4))):
-        changed[min(len(data) - 1, place + int(rng.integers(8)))] = int(rng.choice([0, 1, 127, 128, 255]))
+        changed[min(len(data) - 1, place + int(rng.integers(8)))] = int(
+            rng.choice([0, 1, 127, 128, 255])
+        )
     return bytes(changed)
 
 

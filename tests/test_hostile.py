@@ -24,8 +24,7 @@ from conftest import REPOSITORY
 from test_classifier import GENOME, PROBLEM, SOURCE, with_document
 from test_report import RESULT, SMALL, retraining, table_records, write_run
 
-from jaxevo.datasets import folder as folder_format
-from jaxevo.datasets import idx, libsvm, load_train_data, mat
+from jaxevo.datasets import idx, libsvm, load_train_data, mat, pixels
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.errors import InputError
 from jaxevo.reports import summary as report
@@ -69,7 +68,7 @@ def test_mat_that_unpacks_to_many_times_its_size(tmp_path: pathlib.Path, monkeyp
 def test_npz_bombs(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, x_train=np.zeros((50_000, 28, 28), np.uint8), y_train=make_labels(50_000))
-    data_error(lambda: load_train_data(str(path)), path, "x_train", "unpacks to 37 MiB", "numpy.savez")
+    data_error(lambda: load_train_data(str(path)), path, "x_train", "unpacks to 39,200,000 values", "numpy.savez")
     # A directory of millions of entries, each of which becomes an object.
     length = 2 << 20
     path.write_bytes(bytes(length) + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 40_000, 40_000, length, 0, 0))
@@ -82,9 +81,9 @@ def test_npz_bombs(tmp_path: pathlib.Path) -> None:
 
 
 def test_pictures_that_unpack_to_many_times_their_size(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_format, "_ALLOWANCE", 100_000)
+    monkeypatch.setattr(pixels, "_ALLOWANCE", 100_000)
     write_folder(tmp_path, np.zeros((12, 200, 200), np.uint8), make_labels(12, 2))
-    data_error(lambda: load_train_data(str(tmp_path)), tmp_path, "unpacks to", "give an image_size")
+    data_error(lambda: load_train_data(str(tmp_path)), tmp_path, "unpacks to", "give a smaller image_size")
     assert len(load_train_data(str(tmp_path), image_size=8)[0])
 
 
@@ -245,6 +244,7 @@ def test_nothing_in_the_package_can_run_what_it_reads() -> None:
 
 def test_every_download_has_a_checksum() -> None:
     files = [file for source in SOURCES.values() for group in source.files.values() for file in group]
+    files = [file for file in files if file.urls]
     assert len(files) == 16
     for file in files:
         algorithm, digits = file.checksum.split(":")

@@ -24,7 +24,9 @@ def read_errors(path: object, remedy: str = REMEDY) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be read ({str(error)[:200] or type(error).__name__}): {remedy}") from error
+        raise DataError(
+            f"{path} cannot be read ({str(error)[:200] or type(error).__name__}): {remedy}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -12,7 +12,9 @@ _BOX = 20 / 28  # MNIST: the digit fills a 20x20 box in 28x28 pixels
 _INK = 0.1  # of an image's brightest pixel; below it is background
 
 
-def resize_images(images: np.ndarray, image_shape: tuple[int, int, int], method: str = "stretch") -> np.ndarray:
+def resize_images(
+    images: np.ndarray, image_shape: tuple[int, int, int], method: str = "stretch"
+) -> np.ndarray:
     """Resizes images and gives them the number of channels.
 
     Args:
@@ -27,7 +29,9 @@ def resize_images(images: np.ndarray, image_shape: tuple[int, int, int], method:
     check_method(method)
     height, width, channels = image_shape
     if images.shape[3] not in (1, 3) or channels not in (1, 3):
-        raise DataError(f"images of {images.shape[3]} channels cannot be given {channels}: only 1 and 3 are possible")
+        raise DataError(
+            f"images of {images.shape[3]} channels cannot be given {channels}: only 1 and 3 are possible"
+        )
     check_image_array("resized data", (max(1, len(images)), *image_shape))
     if images.shape[3] == 3 and (channels == 1 or method == "mnist_box"):
         images = _to_grey(images)
@@ -57,7 +61,9 @@ def _to_grey(images: np.ndarray) -> np.ndarray:
 def _stretched(image: np.ndarray, height: int, width: int) -> np.ndarray:
     """[H, W, C] to [height, width, C]; Pillow widens the bilinear filter when it shrinks, which is the antialiasing."""
     pixels = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-    return np.asarray(pixels.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, -1)
+    return np.asarray(pixels.resize((width, height), Image.Resampling.BILINEAR)).reshape(
+        height, width, -1
+    )
 
 
 def _boxed(image: np.ndarray, height: int, width: int) -> np.ndarray:

@@ -7,7 +7,14 @@ import pathlib
 import struct
 
 import pytest
-from builders_data import assert_images, data_error, idx_bytes, make_images, make_labels, write_mnist
+from builders_data import (
+    assert_images,
+    data_error,
+    idx_bytes,
+    make_images,
+    make_labels,
+    write_mnist,
+)
 
 from jaxevo.datasets import idx, load_test_data, load_train_data
 
@@ -46,7 +53,9 @@ def test_idx_errors(tmp_path: pathlib.Path) -> None:
         path.write_bytes(data)
         data_error(lambda: idx.read_idx(path, 3), path, part)
     write_mnist(tmp_path / "mnist", pixels, labels[:-1])
-    data_error(lambda: load_train_data("mnist", str(tmp_path)), "20 images", "19 labels", "idx1-ubyte")
+    data_error(
+        lambda: load_train_data("mnist", str(tmp_path)), "20 images", "19 labels", "idx1-ubyte"
+    )
     write_mnist(tmp_path / "mnist", pixels, labels + 1)
     data_error(lambda: load_train_data("mnist", str(tmp_path)), "idx1-ubyte", "10 classes")
     write_mnist(tmp_path / "mnist", pixels[:, :20], labels)

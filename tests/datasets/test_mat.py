@@ -27,7 +27,9 @@ def test_svhn_files_round_trip(tmp_path: pathlib.Path, compress: bool) -> None:
 def test_one_svhn_image(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "one.mat"
     pixels = make_images(1, (32, 32, 3))
-    scipy.io.savemat(path, {"X": pixels[0], "y": np.array([[10.0]])})  # MATLAB drops the last dimension
+    scipy.io.savemat(
+        path, {"X": pixels[0], "y": np.array([[10.0]])}
+    )  # MATLAB drops the last dimension
     assert_images(mat.read_split([path]), pixels, np.array([0]))
 
 

@@ -10,7 +10,15 @@ import sys
 
 import numpy as np
 import pytest
-from builders_data import SHARED, assert_images, data_error, make_images, make_labels, real_files, write_mnist
+from builders_data import (
+    SHARED,
+    assert_images,
+    data_error,
+    make_images,
+    make_labels,
+    real_files,
+    write_mnist,
+)
 
 from jaxevo.datasets import NAMES, load_search_data, load_test_data, load_train_data, originals
 from jaxevo.datasets.sources import SOURCES, OriginalFile
@@ -40,7 +48,9 @@ def test_unknown_data_sets(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(SOURCES))
-def test_offline_without_files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_offline_without_files(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv("JAXEVO_CACHE", str(tmp_path / "cache"))
     files = [file.name for group in SOURCES[name].files.values() for file in group]
     data_error(lambda: load_search_data(name), name, "http", "data_dir", *files)
@@ -68,7 +78,9 @@ def test_changed_originals_are_prepared_anew(tmp_path: pathlib.Path) -> None:
         assert_images(load_test_data("fashion_mnist", str(tmp_path)), pixels[..., None], labels)
 
 
-def test_damaged_and_unwritable_caches(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_and_unwritable_caches(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAXEVO_CACHE", str(tmp_path / "cache"))
     write_mnist(tmp_path / "mnist", make_images(10, (28, 28)), make_labels(10))
     load_test_data("mnist", str(tmp_path))
@@ -81,17 +93,25 @@ def test_damaged_and_unwritable_caches(tmp_path: pathlib.Path, monkeypatch: pyte
     data_error(lambda: load_test_data("mnist", str(tmp_path)), "taken", "JAXEVO_CACHE")
 
 
-def test_two_processes_and_leftovers(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_and_leftovers(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAXEVO_CACHE", str(tmp_path / "cache"))
     pixels, labels = make_images(300, (28, 28)), make_labels(300)
     write_mnist(tmp_path / "mnist", pixels, labels)
     code = "import sys, jaxevo.datasets as d; print(len(d.load_test_data('mnist', sys.argv[1])))"
     command = [sys.executable, "-c", code, str(tmp_path)]
     root = pathlib.Path(__file__).parents[2]
-    both = [subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate()[0] for process in both] == ["300\n"] * 2  # and TFDS prints nothing
+    both = [
+        subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    assert [process.communicate()[0] for process in both] == [
+        "300\n"
+    ] * 2  # and TFDS prints nothing
     (prepared,) = (tmp_path / "cache").rglob("1.0.0")
-    leftover = prepared.rename(prepared.with_name("incomplete.ABCDEF_1.0.0"))  # as a killed process leaves it
+    leftover = prepared.rename(
+        prepared.with_name("incomplete.ABCDEF_1.0.0")
+    )  # as a killed process leaves it
     (leftover / "features.json").unlink()
     assert_images(load_test_data("mnist", str(tmp_path)), pixels[..., None], labels)
     assert not leftover.exists()
@@ -103,7 +123,12 @@ def test_two_processes_and_leftovers(tmp_path: pathlib.Path, monkeypatch: pytest
     [
         ("mnist", (28, 28, 1), 60_000, 10_000),
         ("usps", (16, 16, 1), 7_291, 2_007),
-        ("svhn", (32, 32, 3), 20_000, 6_000),  # the sample beside the project, not the official files
+        (
+            "svhn",
+            (32, 32, 3),
+            20_000,
+            6_000,
+        ),  # the sample beside the project, not the official files
     ],
 )
 def test_real_counts(name: str, shape: tuple[int, ...], num_train: int, num_test: int) -> None:
@@ -115,5 +140,9 @@ def test_real_counts(name: str, shape: tuple[int, ...], num_train: int, num_test
     assert (len(whole), len(test)) == (num_train, num_test)
     assert np.unique(whole.labels).tolist() == np.unique(test.labels).tolist() == list(range(10))
     if name == "mnist":
-        digest = hashlib.md5(b"\0\0\x08\x03" + struct.pack(">3I", *whole.images.shape[:3]) + whole.images.tobytes())
-        assert digest.hexdigest() == "6bbc9ace898e44ae57da46a324031adb"  # the official file, in its order
+        digest = hashlib.md5(
+            b"\0\0\x08\x03" + struct.pack(">3I", *whole.images.shape[:3]) + whole.images.tobytes()
+        )
+        assert (
+            digest.hexdigest() == "6bbc9ace898e44ae57da46a324031adb"
+        )  # the official file, in its order

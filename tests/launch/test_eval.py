@@ -201,7 +201,7 @@ WRONG_USES: dict[tuple[str, ...], str] = {
     ("--genome=evoZ",): "genome 'evoZ' is neither a file nor one of the shipped ones",
     ("--genome=torn.json",): "torn.json: not a JSON document",
     ("--genome=cyclic.json",): "cyclic.json: normal: node 0: input 2 is not one of the earlier states 0 to 1",
-    (GENOME_FLAG, "--dataset=cats"): "dataset=cats is not known: use digits, ",
+    (GENOME_FLAG, "--dataset=cats"): "dataset=cats is not known and no such file or folder exists: ",
     (GENOME_FLAG, "--num_normal_cells=5"): "its 4 reductions need images of at least 16x16 pixels, these have 8x8",
     (GENOME_FLAG, "--save=there"): "--save=there exists already; give a new folder",
     (GENOME_FLAG, "--output=nowhere/x.json"): "--output=nowhere/x.json: its folder does not exist; create it first",
