@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import pathlib
 import struct
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.io
 from PIL import Image
+from pyarrow import parquet
 
 from jaxevo.datasets import DataError, Images
 
@@ -117,3 +120,45 @@ def data_error(function: Callable[[], object], *parts: object) -> str:
     message = str(caught.value)
     assert "\n" not in message and all(str(part) in message for part in parts), message
     return message
+
+
+def png_bytes(image: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(image.squeeze()).save(file, "PNG")
+    return file.getvalue()
+
+
+def csv_text(
+    images: np.ndarray, labels: Sequence[object], header: bool = True, label: str = "label"
+) -> str:
+    """A row an image, the label first; images [M, H, W]."""
+    flat = images.reshape(len(images), -1)
+    names = ",".join([label, *(f"pixel{i}" for i in range(flat.shape[1]))])
+    rows = [
+        ",".join(map(str, [name, *row])) for name, row in zip(labels, flat.tolist(), strict=True)
+    ]
+    return "\n".join([names, *rows] if header else rows) + "\n"
+
+
+def parquet_bytes(
+    pictures: Sequence[bytes],
+    labels: Sequence[object],
+    names: Sequence[str] = (),
+    image: str = "image",
+) -> bytes:
+    """As the Hub's library writes it: structures of bytes and path, class names in the metadata."""
+    column = pa.array(
+        [{"bytes": data, "path": None} for data in pictures],
+        pa.struct({"bytes": pa.binary(), "path": pa.string()}),
+    )
+    table = pa.table({image: column, "label": pa.array(list(labels))})
+    if names:
+        features = {
+            image: {"_type": "Image"},
+            "label": {"names": list(names), "_type": "ClassLabel"},
+        }
+        text = json.dumps({"info": {"features": features}})
+        table = table.replace_schema_metadata({"huggingface": text})
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()

@@ -71,6 +71,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _proposal(unknown: Sequence[str], free: Sequence[str]) -> str:
-    """What to write, with names that differ in the case of letters alone already paired."""
+    """What to write; paired already: names that differ in the case of letters alone, and the last ones left."""
+    if len(unknown) == len(free) == 1:
+        return f"{unknown[0]}={free[0]}"
     folded = {name.casefold(): name for name in free}
     return ",".join(f"{name}={folded.get(name.casefold(), '...')}" for name in unknown[:_NAMED])

@@ -311,10 +311,10 @@ def _read_train(opened: Dataset, image_size: int, resize: str, options: ReadOpti
     form, note = make_form(opened.train.pixels.measure(), image_size, resize)
     form = options.apply(form)
     images, skipped = opened.train.read(form, options)
-    lost = set(range(len(opened.class_names))) - set(np.unique(images.labels).tolist())
-    if lost:
+    lost = np.setdiff1d(opened.train.labels, images.labels)
+    if lost.size:
         raise DataError(
-            f"{opened.name} has no readable training image of class {opened.class_names[min(lost)]}"
+            f"{opened.name} has no readable training image of class {opened.class_names[lost[0]]}"
         )
     return _ReadTrain(images, form, (*((note,) if note else ()), *opened.notes, *_skipped(skipped)))
 
