@@ -230,17 +230,15 @@ def load_test_data(
         form: How any image becomes an input; then neither `image_shape` nor `resize` counts.
         options: What a person says about the images.
     """
+    options = options or ReadOptions()
     opened = open_dataset(dataset, data_dir).divided()
     if form is None:
         check_method(resize)
-        form, _ = make_form(opened.train.pixels.measure(), 0, resize)
+        form, _ = make_form(opened.train.pixels.measure(options.pixel_range), 0, resize)
         if image_shape:
-            form = dataclasses.replace(
-                form, height=image_shape[0], width=image_shape[1], channels=image_shape[2]
-            )
-    return _read_test(
-        opened, form, class_names or opened.class_names, options or ReadOptions()
-    ).images
+            height, width, channels = image_shape
+            form = dataclasses.replace(form, height=height, width=width, channels=channels)
+    return _read_test(opened, form, class_names or opened.class_names, options).images
 
 
 def load_scored_data(
@@ -308,7 +306,7 @@ class _ReadTrain:
 
 
 def _read_train(opened: Dataset, image_size: int, resize: str, options: ReadOptions) -> _ReadTrain:
-    form, note = make_form(opened.train.pixels.measure(), image_size, resize)
+    form, note = make_form(opened.train.pixels.measure(options.pixel_range), image_size, resize)
     form = options.apply(form)
     images, skipped = opened.train.read(form, options)
     lost = np.setdiff1d(opened.train.labels, images.labels)

@@ -55,8 +55,8 @@ class Pixels(Protocol):
         """Those at `indices`, sorted integers [K]."""
         ...
 
-    def measure(self) -> Measured:
-        """What they are like."""
+    def measure(self, values: ValueRange | None = None) -> Measured:
+        """What they are like; their range is `values`, if a person says so."""
         ...
 
     def read(self, form: InputForm, skip_unreadable: bool, progress: Progress) -> Read:
@@ -98,11 +98,12 @@ class ArrayPixels:
             self, indices=indices if self.indices is None else self.indices[indices]
         )
 
-    def measure(self) -> Measured:
+    def measure(self, values: ValueRange | None = None) -> Measured:
         """See `Pixels`."""
         _, height, width, channels = self.shape
-        values = BYTES
-        if not self.published:
+        if self.published:
+            values = BYTES
+        elif values is None:
             extents = [Extent.of(block, self.what) for _, block in self._own_blocks()]
             values = choose_range(functools.reduce(Extent.__or__, extents), self.what)
         return Measured(((height, width),), channels, values, "")
@@ -153,7 +154,7 @@ class FilePixels:
         """See `Pixels`."""
         return dataclasses.replace(self, pictures=tuple(self.pictures[i] for i in indices))
 
-    def measure(self) -> Measured:
+    def measure(self, values: ValueRange | None = None) -> Measured:
         """See `Pixels`. Files that cannot be read are left for `read` to name."""
         headers = [
             (picture, header) for picture in self.pictures if (header := _header_or_none(picture))
@@ -165,7 +166,7 @@ class FilePixels:
         sides = tuple(sorted({(header.height, header.width) for _, header in headers}))
         channels = 1 if all(header.grey for _, header in headers) else 3
         transparent = [picture for picture, header in headers if header.transparent]
-        values = self._values(headers)
+        values = values or self._values(headers)
         return Measured(sides, channels, values, _background(transparent, values))
 
     def _values(self, headers: Sequence[tuple[Picture, Header]]) -> ValueRange:
