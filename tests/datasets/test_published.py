@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import pathlib
 import struct
@@ -14,14 +15,24 @@ from builders_data import (
     SHARED,
     assert_images,
     data_error,
+    idx_bytes,
     make_images,
     make_labels,
     real_files,
     write_mnist,
 )
 
-from jaxevo.datasets import NAMES, load_search_data, load_test_data, load_train_data, originals
-from jaxevo.datasets.sources import SOURCES, OriginalFile
+from jaxevo.datasets import (
+    NAMES,
+    load,
+    load_search_data,
+    load_test_data,
+    load_train_data,
+    originals,
+    published,
+)
+from jaxevo.datasets.published import content_digests
+from jaxevo.datasets.sources import SOURCES, OriginalFile, Source
 
 pytestmark = pytest.mark.usefixtures("offline")
 
@@ -146,3 +157,56 @@ def test_real_counts(name: str, shape: tuple[int, ...], num_train: int, num_test
         assert (
             digest.hexdigest() == "6bbc9ace898e44ae57da46a324031adb"
         )  # the official file, in its order
+
+
+def known_sources(images: Images) -> dict[str, Source]:
+    """The sources, as if MNIST's training images were these."""
+    contents = {"train": content_digests(images)}
+    return SOURCES | {"mnist": dataclasses.replace(SOURCES["mnist"], contents=contents)}
+
+
+def test_files_of_another_data_set_are_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of MNIST, Fashion-MNIST and KMNIST have the same names."""
+    pixels, labels = make_images(20, (28, 28), 5), make_labels(20)
+    images = Images(pixels[..., None], labels.astype(np.int32))
+    for module in (load, published):
+        monkeypatch.setattr(module, "SOURCES", known_sources(images))
+    write_mnist(tmp_path, pixels, labels, pack=False)
+    for name in ("kmnist", "fashion_mnist"):
+        data_error(
+            lambda name=name: load_search_data(name, str(tmp_path)), "holds mnist's files", name
+        )
+    summary = load_search_data("mnist", str(tmp_path), validation_fraction=0.5).summary
+    assert summary and summary.notes == ()
+    write_mnist(tmp_path / "kmnist", make_images(20, (28, 28), 6), labels)
+    summary = load_search_data("kmnist", str(tmp_path), validation_fraction=0.5).summary
+    assert summary and summary.notes == ("unverified: these need not be kmnist's files",)
+
+
+def test_content_is_known_however_it_is_packed(tmp_path: pathlib.Path) -> None:
+    pixels, labels = make_images(20, (28, 28), 5), make_labels(20)
+    images = Images(pixels[..., None], labels.astype(np.int32))
+    by_hand = tuple(hashlib.md5(idx_bytes(array)).hexdigest() for array in (pixels, labels))
+    assert content_digests(images) == by_hand
+
+
+@real_files
+@pytest.mark.parametrize(("name", "verified"), [("mnist", True), ("usps", False), ("svhn", False)])
+def test_real_files_are_identified(name: str, verified: bool) -> None:
+    summary = load_search_data(name, str(SHARED), train_examples=100).summary
+    assert summary and any("unverified" in note for note in summary.notes) == (not verified)
+
+
+def test_emnist_is_asked_for(tmp_path: pathlib.Path) -> None:
+    data_error(
+        lambda: load_search_data("emnist_letters", str(tmp_path)),
+        "emnist-letters-train-images-idx3-ubyte.gz",
+        "nist.gov",
+        f"{tmp_path}/emnist_letters",
+    )
+    assert [len(SOURCES[f"emnist_{name}"].class_names) for name in ("balanced", "byclass")] == [
+        47,
+        62,
+    ]
