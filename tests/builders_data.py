@@ -1,4 +1,4 @@
-"""Builders of data: files of every format with known content, and what tests ask of their readings."""
+"""Builders of data: files of every format with known content, and what tests ask of readers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def write_folder(
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
-    """`data` cut short, or with a few bytes changed (half of the time near the start), removed or put in."""
+    """`data` cut short, or with a few bytes changed (half of the time near the start), removed or
+    put in.
+    """
     kind = rng.integers(4)
     place = int(
         rng.integers(min(len(data), 200)) if rng.random() < 0.5 else rng.integers(len(data))

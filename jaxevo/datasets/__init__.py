@@ -1,13 +1,15 @@
-"""Images to search on, to train on and to test on: the data sets by name, folders of images, `.npz` files and tables.
+"""Images to search on, to train on and to test on: the data sets by name, folders of images, `.npz`
+files and tables.
 
-`load_search_data` gives what a search may see; the test split is read by `load_test_data` and `load_scored_data` alone.
-The modules: `load` (these functions); `input_form` and `values` (how any image becomes an input: decided by the
-training images, saved with the weights, and the only conversion there is); `dataset`, `pixels` and `pictures` (what
-was found, and its pixels as they are stored); `splits` (who sees which image), `class_names` and `labels`; `summary`
-(the line before a run); and a reader for each kind of data: `folder`, `npz`, `tables`, and for the published ones
-`published`, `prepared` (TensorFlow Datasets without TensorFlow), `sources`, `originals`, `idx`, `libsvm`, `mat`. Every
-reader takes files from strangers: it checks sizes before it allocates, never unpickles, and answers anything damaged
-with a `DataError`.
+`load_search_data` gives what a search may see; the test split is read by `load_test_data` and
+`load_scored_data` alone. The modules: `load` (these functions); `input_form` and `values` (how any
+image becomes an input: decided by the training images, saved with the weights, and the only
+conversion there is); `dataset`, `pixels` and `pictures` (what was found, and its pixels as they are
+stored); `splits` (who sees which image), `class_names` and `labels`; `summary` (the line before a
+run); and a reader for each kind of data: `folder`, `npz`, `tables`, and for the published ones
+`published`, `prepared` (TensorFlow Datasets without TensorFlow), `sources`, `originals`, `idx`,
+`libsvm`, `mat`. Every reader takes files from strangers: it checks sizes before it allocates, never
+unpickles, and answers anything damaged with a `DataError`.
 """
 
 from jaxevo.datasets.base import DataError, Images, SearchData

@@ -18,15 +18,17 @@ _KEYS = tuple(f"{kind}_{part}" for part in _PARTS.values() for kind in "xy")
 
 
 def open_arrays(data: Any) -> Dataset:
-    """A pair (images, labels), or a mapping of `x_train`, `y_train` and perhaps of `val` and `test`.
+    """A pair (images, labels), or a mapping of `x_train`, `y_train` and perhaps of `val` and
+    `test`.
 
-    Images are numbers `[M, H, W]` or `[M, H, W, C]`, labels `[M]` numbers or words. Without test images
-    there is no test split. Raises `DataError`.
+    Images are numbers `[M, H, W]` or `[M, H, W, C]`, labels `[M]` numbers or words. Without test
+    images there is no test split. Raises `DataError`.
     """
     if not isinstance(data, Mapping):
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise DataError(
-                f"data is a {type(data).__name__}: give a name, a folder, an .npz file, a pair of images "
+                f"data is a {type(data).__name__}: give a name, a folder, an .npz file, a pair of "
+                "images "
                 "and labels, or a dict of x_train, y_train, x_test and y_test"
             )
         data = dict(zip(_KEYS, data, strict=False))
@@ -81,7 +83,8 @@ def _pixels(what: str, array: np.ndarray, num_labels: int) -> ArrayPixels:
         array = array[..., None]
     if array.ndim != 4 or array.shape[3] not in (1, 3):
         raise DataError(
-            f"{what} has the shape {list(array.shape)}: it must be [M, H, W] or [M, H, W, C], C 1 or 3"
+            f"{what} has the shape {list(array.shape)}: it must be [M, H, W] or [M, H, W, C], C 1 "
+            "or 3"
         )
     if array.dtype.kind not in "biuf":
         raise DataError(f"{what} is of type {array.dtype}: use numbers")

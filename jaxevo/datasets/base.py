@@ -1,4 +1,6 @@
-"""The records that hold images, the error every reader raises, and the bounds on what a file may ask for."""
+"""The records that hold images, the error every reader raises, and the bounds on what a file may
+ask for.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class Images:
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:
             raise DataError(
-                f"images must be uint8 [M, H, W, C], not {self.images.dtype} {list(self.images.shape)}"
+                f"images must be uint8 [M, H, W, C], not {self.images.dtype} "
+                f"{list(self.images.shape)}"
             )
         if self.labels.shape != self.images.shape[:1] or self.labels.dtype != np.int32:
             raise DataError(
@@ -100,25 +103,32 @@ def _digest(text: str, *parts: Images) -> str:
 
 
 def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES) -> None:
-    """Raises `DataError` unless an array of that shape ([M, H, W, C], [M, H, W] or [M]) may be allocated."""
+    """Raises `DataError` unless an array of that shape ([M, H, W, C], [M, H, W] or [M]) may be
+    allocated.
+    """
     sizes = " x ".join(map(str, shape))
     if min(shape) < 1:
         raise DataError(f"{path} holds no images ({sizes}): use a file with at least one")
     if any(side > MAX_SIDE for side in shape[1:3]):
         raise DataError(
-            f"{path} has images of {shape[1]} x {shape[2]} pixels: make them at most {MAX_SIDE} a side"
+            f"{path} has images of {shape[1]} x {shape[2]} pixels: make them at most {MAX_SIDE} a "
+            "side"
         )
     if math.prod(shape) > limit:
         raise DataError(
-            f"{path} claims {sizes} values, more than {limit >> 20} MiB: use fewer or smaller images"
+            f"{path} claims {sizes} values, more than {limit >> 20} MiB: use fewer or smaller "
+            "images"
         )
 
 
 def check_unpacked(
     path: object, size: int, packed_size: int, remedy: str, allowance: int = MAX_UNPACKED_BYTES
 ) -> None:
-    """Raises `DataError` if `packed_size` bytes unpack to so many that they seem made to fill the memory."""
+    """Raises `DataError` if `packed_size` bytes unpack to so many that they seem made to fill the
+    memory.
+    """
     if size > max(allowance, MAX_RATIO * packed_size):
         raise DataError(
-            f"{path} unpacks to {size >> 20} MiB, more than {MAX_RATIO} times its own size: {remedy}"
+            f"{path} unpacks to {size >> 20} MiB, more than {MAX_RATIO} times its own size: "
+            f"{remedy}"
         )

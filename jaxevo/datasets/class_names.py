@@ -1,4 +1,6 @@
-"""Classes of one data set by the names of another: a network's outputs keep the order of its training data."""
+"""Classes of one data set by the names of another: a network's outputs keep the order of its
+training data.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def map_classes(
     if unknown:
         free = [name for name in known if name not in meant]
         raise DataError(
-            f"{dataset} has the class {unknown[0]}, which the network has not (it has {listed(known)}): say which "
+            f"{dataset} has the class {unknown[0]}, which the network has not (it has "
+            f"{listed(known)}): say which "
             f"is meant by class_map={_proposal(unknown, free)}, or leave those images out"
         )
     twice = sorted({name for name in meant if meant.count(name) > 1})
@@ -71,7 +74,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _proposal(unknown: Sequence[str], free: Sequence[str]) -> str:
-    """What to write; paired already: names that differ in the case of letters alone, and the last ones left."""
+    """What to write; paired already: names that differ in the case of letters alone, and the last
+    ones left.
+    """
     if len(unknown) == len(free) == 1:
         return f"{unknown[0]}={free[0]}"
     folded = {name.casefold(): name for name in free}

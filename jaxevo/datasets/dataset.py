@@ -1,4 +1,6 @@
-"""A data set that was found and understood, but not yet read: its parts, its classes, and what was passed over."""
+"""A data set that was found and understood, but not yet read: its parts, its classes, and what was
+passed over.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,12 @@ class ReadOptions:
     """How a person wants images to be understood where the default does not fit.
 
     Attributes:
-        pixel_range: The stored values of black and of white; `None`: decided by the training images.
-        background: Behind transparent pixels, "white" or "black"; empty: decided by the training images.
-        skip_unreadable: Leave image files out that cannot be read, instead of refusing the data set.
+        pixel_range: The stored values of black and of white; `None`: decided by the training
+            images.
+        background: Behind transparent pixels, "white" or "black"; empty: decided by the training
+            images.
+        skip_unreadable: Leave image files out that cannot be read, instead of refusing the data
+            set.
         class_map: The data's class names that mean another one of the network's.
         progress: Told of the images read, of how many.
     """
@@ -77,7 +82,8 @@ class Dataset:
     Attributes:
         name: As it is called in records and messages.
         class_names: In the order of the labels.
-        train: The training images, from which validation images are split off unless `validation` has them.
+        train: The training images, from which validation images are split off unless `validation`
+            has them.
         validation: The data's own validation split.
         test: Reads the test split: called only to test. `None`: the data have none.
         num_test: How many images `test` gives.
@@ -102,7 +108,9 @@ class Dataset:
         return self.test is None
 
     def divided(self) -> Dataset:
-        """With a fixed fifth as test images where the data come without, unless they are to stay so."""
+        """With a fixed fifth as test images where the data come without, unless they are to stay
+        so.
+        """
         if self.test is not None or not self.splits_test:
             return self
         rest, off = fixed_test_part(self.train.labels, self.name, self.class_names)
@@ -123,7 +131,8 @@ class Dataset:
 
 
 def make_form(measured: Measured, image_size: int, resize: str) -> tuple[InputForm, str]:
-    """The input form of training images like those measured, and a phrase on their sizes (empty: all as they are).
+    """The input form of training images like those measured, and a phrase on their sizes (empty:
+    all as they are).
 
     Args:
         measured: What the training images are like.
@@ -150,12 +159,13 @@ def make_form(measured: Measured, image_size: int, resize: str) -> tuple[InputFo
 
 
 def _suitable_side(sides: Sequence[tuple[int, int]]) -> int:
-    """The largest side of those to choose from that the shorter sides of half of the sizes reach."""
+    """The largest side of those to choose from that half of the images' shorter sides reach."""
     shorter = sorted(min(side) for side in sides)[len(sides) // 2]
     fitting = [side for side in _CHOSEN_SIDES if side <= shorter]
     if not fitting:
         raise DataError(
-            f"the images differ in size and half of the sizes are under {_CHOSEN_SIDES[-1]} pixels: give an image_size"
+            f"the images differ in size and half of the sizes are under {_CHOSEN_SIDES[-1]} "
+            "pixels: give an image_size"
         )
     return fitting[0]
 

@@ -1,7 +1,8 @@
-"""A person's data as folders of images: `<folder>/<class>/*`, or the same in `train/`, `test/` and perhaps `val/`.
+"""A person's data as folders of images: `<folder>/<class>/*`, or the same in `train/`, `test/` and
+perhaps `val/`.
 
-Nothing is left out without a word: files that are no images, folders that are no split, and links are counted and
-named with the reason.
+Nothing is left out without a word: files that are no images, folders that are no split, and links
+are counted and named with the reason.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ class _Listing:
 
 
 def open_folder(folder: pathlib.Path) -> Dataset:
-    """Lists the image files. Raises `DataError` if it is no such folder, or a split lacks a class."""
+    """Lists the image files.
+
+    Raises `DataError` if it is no such folder, or a split lacks a class.
+    """
     passed = PassedOver()
     with read_errors(folder, "check that you may read it"):
         places = _split_folders(folder, passed)
@@ -137,7 +141,8 @@ def _check_no_splits_inside(folder: pathlib.Path, listing: _Listing) -> None:
         {role_of(path.name) for path in _subfolders(each)} >= {"train", "test"} for each in inside
     ):
         raise DataError(
-            f"{folder} has train/ and test/ inside its class folders: put class folders into train/ and test/"
+            f"{folder} has train/ and test/ inside its class folders: put class folders into "
+            "train/ and test/"
         )
 
 
@@ -154,13 +159,15 @@ def _list_classes(folder: pathlib.Path, root: pathlib.Path, passed: PassedOver) 
     classes = _subfolders(folder)
     if len(classes) < 2:
         raise DataError(
-            f"{folder} has {len(classes)} class folders: put each class's images into a folder of its own"
+            f"{folder} has {len(classes)} class folders: put each class's images into a folder of "
+            "its own"
         )
     for label, class_folder in enumerate(classes):
         images = _list_images(class_folder, root, passed)
         if not images:
             raise DataError(
-                f"{class_folder} has no images ({', '.join(sorted(SUFFIXES))}): add some or remove it"
+                f"{class_folder} has no images ({', '.join(sorted(SUFFIXES))}): add some or "
+                "remove it"
             )
         paths += images
         labels += [label] * len(images)
@@ -211,7 +218,9 @@ def _inside(path: pathlib.Path, root: pathlib.Path) -> str:
 
 
 def _check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
-    """Raises `DataError` for a link that leads out of the folder that was named, which may come from a stranger."""
+    """Raises `DataError` for a link that leads out of the folder that was named, which may come
+    from a stranger.
+    """
     if path != root and path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
         raise DataError(
             f"{path} is a link that leads out of {root}: put the images themselves there"
@@ -225,5 +234,6 @@ def _check_same_classes(
     if odd:
         has, lacks = (train, other) if odd[0] in names else (other, train)
         raise DataError(
-            f"{folder} has the class {odd[0]} in {has}/ but not in {lacks}/: use the same classes in both"
+            f"{folder} has the class {odd[0]} in {has}/ but not in {lacks}/: use the same classes "
+            "in both"
         )

@@ -37,7 +37,8 @@ def read_idx(path: pathlib.Path, num_dims: int) -> np.ndarray:
         expected_magic = bytes([0, 0, _UINT8, num_dims]).hex()
         if magic != expected_magic:
             raise DataError(
-                f"{path} starts with {magic}, not {expected_magic}: it is no such IDX file, {REMEDY}"
+                f"{path} starts with {magic}, not {expected_magic}: it is no such IDX file, "
+                f"{REMEDY}"
             )
         if len(header) < 4 + 4 * num_dims:
             raise DataError(f"{path} ends within its header: {REMEDY}")

@@ -1,7 +1,8 @@
-"""How any image becomes a network's input: one object, made from the training images and saved with the weights.
+"""How any image becomes a network's input: one object, made from the training images and saved with
+the weights.
 
-Training, validation, test and prediction all go through `InputForm.to_input`; nothing else converts images, so
-the same image gives the same array everywhere.
+Training, validation, test and prediction all go through `InputForm.to_input`; nothing else converts
+images, so the same image gives the same array everywhere.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _MAX_VALUE = 1e9  # of a pixel, in documents read back
 
 @dataclasses.dataclass(frozen=True)
 class InputForm:
-    """Size, channels, way of resizing, range of stored values, and what lies behind transparent pixels.
+    """Size, channels, way of resizing, range of stored values, and what lies behind transparent
+    pixels.
 
     Attributes:
         height: Of an input, in pixels.
@@ -44,7 +46,8 @@ class InputForm:
     def __post_init__(self) -> None:
         if not (1 <= self.height <= MAX_SIDE and 1 <= self.width <= MAX_SIDE):
             raise DataError(
-                f"size={self.height}x{self.width} is not possible: use 1 to {MAX_SIDE} pixels a side"
+                f"size={self.height}x{self.width} is not possible: use 1 to {MAX_SIDE} pixels a "
+                "side"
             )
         if self.channels not in (1, 3):
             raise DataError(
@@ -75,13 +78,15 @@ class InputForm:
             uint8 [M, height, width, channels].
 
         Raises:
-            DataError: The values lie outside the range, or pixels are transparent and there is no background.
+            DataError: The values lie outside the range, or pixels are transparent and there is no
+            background.
         """
         if values.dtype == bool:
             values = values.astype(np.uint8)
         if values.dtype == np.uint8 and self.values.high > 255:
             raise DataError(
-                f"{what} has 8 bits a pixel, where the training images' range is {self.values}: store all in one range"
+                f"{what} has 8 bits a pixel, where the training images' range is {self.values}: "
+                "store all in one range"
             )
         if values.dtype != np.uint8 or self.values.high != 255:  # uint8 always lies within 0 to 255
             self.values.check_bounds(Extent.of(values, what), what)
@@ -91,7 +96,9 @@ class InputForm:
         return resize_images(pixels, self.image_shape, self.resize)
 
     def from_array(self, array: np.ndarray, what: str = "the images") -> np.ndarray:
-        """Inputs of an array [M, H, W] or [M, H, W, C] in the training images' range, for predictions."""
+        """Inputs of an array [M, H, W] or [M, H, W, C] in the training images' range, for
+        predictions.
+        """
         values = array[..., None] if array.ndim == 3 else array
         if (
             values.ndim != 4
@@ -100,7 +107,8 @@ class InputForm:
             or values.dtype.kind not in "biuf"
         ):
             raise DataError(
-                f"{what} must be numbers [M, H, W] or [M, H, W, C], C 1 or 3, not {array.dtype} {array.shape}"
+                f"{what} must be numbers [M, H, W] or [M, H, W, C], C 1 or 3, not {array.dtype} "
+                f"{array.shape}"
             )
         self.values.check_scale(Extent.of(values, what), what)
         return self.to_input(values, what)
@@ -108,7 +116,8 @@ class InputForm:
     def _composited(self, pixels: np.ndarray, alpha: np.ndarray, what: str) -> np.ndarray:
         if not self.background:
             raise DataError(
-                f"{what} has transparent pixels, which the training images have not: give a background "
+                f"{what} has transparent pixels, which the training images have not: give a "
+                "background "
                 f"({' or '.join(BACKGROUNDS)}) or save it without transparency"
             )
         return composite(pixels, alpha, self.background)
@@ -132,7 +141,10 @@ class InputForm:
 
     @classmethod
     def from_json(cls, document: Any) -> InputForm:
-        """From `to_json`'s document, which may come from a stranger. Raises `DataError` for anything else."""
+        """From `to_json`'s document, which may come from a stranger.
+
+        Raises `DataError` for anything else.
+        """
         if not isinstance(document, Mapping) or set(document) != _KEYS:
             raise DataError(f"the input form must have {', '.join(sorted(_KEYS))} and nothing else")
         height, width = _numbers(document, "size", int)
@@ -150,7 +162,9 @@ class InputForm:
 
     @classmethod
     def assumed(cls, image_shape: tuple[int, int, int], resize: str = "stretch") -> InputForm:
-        """What weights saved before version 0.3 mean: values from 0 to 255 and no transparent pixels."""
+        """What weights saved before version 0.3 mean: values from 0 to 255 and no transparent
+        pixels.
+        """
         return cls(*image_shape, resize)
 
 

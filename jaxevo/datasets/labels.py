@@ -40,7 +40,8 @@ def label_names(what: str, labels: np.ndarray) -> np.ndarray:
 def _from_one_hot(what: str, labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind not in "biuf" or not np.all((labels == 0) | (labels == 1)):
         raise DataError(
-            f"{what} has the shape {list(labels.shape)}: it must be one label an image, [M], or one-hot"
+            f"{what} has the shape {list(labels.shape)}: it must be one label an image, [M], or "
+            "one-hot"
         )
     if np.any(labels.sum(axis=1) != 1):
         raise DataError(

@@ -1,4 +1,6 @@
-"""USPS as LIBSVM's page publishes it: lines of `label index:value ...`, 256 pixels in [-1, 1], label 1 is digit 0."""
+"""USPS as LIBSVM's page publishes it: lines of `label index:value ...`, 256 pixels in [-1, 1],
+label 1 is digit 0.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ def parse_line(line: bytes) -> tuple[np.ndarray, int]:
     """Parses one line.
 
     Returns:
-        The pixels in [-1, 1], float64 [256] (as in LIBSVM, an index that is left out means 0), and the label as
-        written.
+        The pixels in [-1, 1], float64 [256] (as in LIBSVM, an index that is left out means 0), and
+        the label as written.
 
     Raises:
         ValueError: The line is not of the form, or an index or a value out of range.

@@ -63,9 +63,10 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
     """Finds and understands a data set without reading images that are not needed for it.
 
     Args:
-        data: One of `NAMES`, a folder of class folders of images or of tables, an `.npz`, CSV or parquet file, or
-            images and labels in memory (see `arrays.open_arrays`).
-        data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they are downloaded.
+        data: One of `NAMES`, a folder of class folders of images or of tables, an `.npz`, CSV or
+            parquet file, or images and labels in memory (see `arrays.open_arrays`).
+        data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they
+            are downloaded.
 
     Raises:
         DataError: It is none of these, or damaged.
@@ -116,14 +117,17 @@ def load_search_data(
     seed: int = 0,
     options: ReadOptions | None = None,
 ) -> SearchData:
-    """Loads the training split and divides it into training and validation images, unless the data have their own.
+    """Loads the training split and divides it into training and validation images, unless the data
+    have their own.
 
     Args:
         dataset: See `open_dataset`.
         data_dir: See `open_dataset`.
-        validation_fraction: Part of the training split that only measures fitness; the same whatever `train_examples`.
+        validation_fraction: Part of the training split that only measures fitness; the same
+            whatever `train_examples`.
         train_examples: Take a stratified subset of this many of the other images; 0 takes all.
-        image_size: Resize to this many pixels a side; 0 leaves the images as they are if they are alike and small.
+        image_size: Resize to this many pixels a side; 0 leaves the images as they are if they are
+            alike and small.
         resize: How; see `resize_images`.
         seed: Decides which images go where.
         options: What a person says about the images.
@@ -253,8 +257,8 @@ def load_scored_data(
 ) -> TestData:
     """Loads the images that a trained network is scored on.
 
-    That is the test split. Data that come without one are scored whole, unless the network was trained on a part of
-    them: then on the rest.
+    That is the test split. Data that come without one are scored whole, unless the network was
+    trained on a part of them: then on the rest.
 
     Args:
         dataset: See `open_dataset`.
@@ -262,7 +266,8 @@ def load_scored_data(
         form: The network's.
         class_names: The network's, in the order of its outputs.
         trained_on: The data set that the network was trained on.
-        train_digest: `content_key` of its training images, by which they are known under another path.
+        train_digest: `content_key` of its training images, by which they are known under another
+            path.
         options: What a person says about the images.
     """
     options = options or ReadOptions()
@@ -277,7 +282,9 @@ def load_scored_data(
 
 
 def content_key(images: Images) -> str:
-    """A digest of the images alone, by which training images are known under other names and labels."""
+    """A digest of the images alone, by which training images are known under other names and
+    labels.
+    """
     hashed = hashlib.sha256(f"{images.images.shape}".encode())
     for image in np.unique(_hashes(images)):
         hashed.update(image)

@@ -1,7 +1,8 @@
 """SVHN's MATLAB 5 files: `X` uint8 [32, 32, 3, M] and `y` [M, 1], in which 10 stands for digit 0.
 
-Read here and not by SciPy, whose reader allocates whatever a file claims and on some damaged files ends the whole
-process by a segmentation fault. The format: https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf.
+Read here and not by SciPy, whose reader allocates whatever a file claims and on some damaged files
+ends the whole process by a segmentation fault. The format:
+https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
 
 
 def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
-    """The file's arrays, unpacked, each with the byte order ("<" or ">"); at most `_LIMIT` bytes in all."""
+    """The file's arrays, unpacked, each with the byte order ("<" or ">"); at most `_LIMIT` bytes in
+    all.
+    """
     check_regular(path)
     with read_errors(path):
         if path.stat().st_size > _LIMIT:

@@ -1,7 +1,9 @@
-"""A person's data as an `.npz` file: Keras's names (`x_train`, `y_train`, ...), MedMNIST's (`train_images`, ...).
+"""A person's data as an `.npz` file: Keras's names (`x_train`, `y_train`, ...), MedMNIST's
+(`train_images`, ...).
 
-Test and validation arrays may be left out. The directory of the archive and each array's header are checked before
-anything is unpacked, arrays of objects, which would be unpickled, are refused, and images come block by block.
+Test and validation arrays may be left out. The directory of the archive and each array's header are
+checked before anything is unpacked, arrays of objects, which would be unpickled, are refused, and
+images come block by block.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ class _Header:
 
 
 class _File(io.FileIO):
-    """A file of which nobody reads much at once: `zipfile` would take a directory of any length into the memory."""
+    """A file of which nobody reads much at once:
+
+    `zipfile` would take a directory of any length into the memory.
+    """
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
@@ -59,7 +64,7 @@ class _File(io.FileIO):
 
 
 def open_npz(path: pathlib.Path) -> Dataset:
-    """Finds the splits and checks the form of each: names, shapes, types and labels, but no pixel."""
+    """Finds the splits and checks the form of each: names, shapes, types, labels, no pixel."""
     keys, others = _find_keys(path)
     raw = {role: _labels(path, y) for role, (_, y) in keys.items()}
     classes = classes_of(f"{path}, {keys['train'][1]},", raw["train"])
@@ -113,7 +118,8 @@ def _find_keys(path: pathlib.Path) -> tuple[dict[str, tuple[str, str]], list[str
             )
     if "train" not in found:
         raise DataError(
-            f"{path} lacks x_train and y_train, it has {', '.join(names[:8]) or 'nothing'}: {_form()}"
+            f"{path} lacks x_train and y_train, it has {', '.join(names[:8]) or 'nothing'}: "
+            f"{_form()}"
         )
     used = {name for pair in found.values() for name in pair}
     return found, [name for name in names if name not in used]
@@ -168,10 +174,13 @@ def _order(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
 
 
 def _check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
-    """Raises `DataError` if a split has other channels than the training images, before anything is trained."""
+    """Raises `DataError` if a split has other channels than the training images, before anything is
+    trained.
+    """
     if train.shape[3] != other.shape[3]:
         raise DataError(
-            f"{other.what} has {other.shape[3]} channels and the training images {train.shape[3]}: save both alike"
+            f"{other.what} has {other.shape[3]} channels and the training images "
+            f"{train.shape[3]}: save both alike"
         )
 
 
@@ -210,7 +219,9 @@ def _ordered(block: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
-    """Raises `DataError` unless the array is of such kinds, as long as it says, and not packed as a bomb is."""
+    """Raises `DataError` unless the array is of such kinds, as long as it says, and not packed as a
+    bomb is.
+    """
     what = f"{path}, {key},"
     with _read(path, key) as stream:
         header, start = _skip_header(stream)
@@ -222,14 +233,16 @@ def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
     size = header.values * header.dtype.itemsize
     if size > MAX_BYTES:
         raise DataError(
-            f"{what} has {size >> 20} MiB, the limit is {MAX_BYTES >> 20}: use fewer images or uint8"
+            f"{what} has {size >> 20} MiB, the limit is {MAX_BYTES >> 20}: use fewer images or "
+            "uint8"
         )
     if any(side < 0 for side in header.shape) or size != info.file_size - start:
         raise DataError(f"{what} holds another number of bytes than its header says: {_REMEDY}")
     if header.values > max(_ALLOWED_VALUES, _MAX_RATIO * packed):
         ratio = header.values // max(1, packed)
         raise DataError(
-            f"{what} unpacks to {header.values:,} values, {ratio} times its packed bytes: save it with numpy.savez"
+            f"{what} unpacks to {header.values:,} values, {ratio} times its packed bytes: save it "
+            "with numpy.savez"
         )
     return header
 
@@ -266,7 +279,7 @@ def _opened(path: pathlib.Path) -> Iterator[zipfile.ZipFile]:
 
 @contextlib.contextmanager
 def _read(path: pathlib.Path, key: str) -> Iterator[IO[bytes]]:
-    """An array's bytes; whatever zipfile and NumPy raise in the `with` block becomes a `DataError`."""
+    """An array's bytes; what zipfile and NumPy raise in the `with` block becomes a `DataError`."""
     with read_errors(path, _REMEDY):
         try:
             with _opened(path) as archive:

@@ -66,20 +66,22 @@ def _download_all(
     )
     if source.page:
         raise DataError(
-            f"{source.name} was not found in {data_dir or 'the cache'}: put {names} ({source.page}) into {place}"
+            f"{source.name} was not found in {data_dir or 'the cache'}: put {names} "
+            f"({source.page}) into {place}"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return [_download(file, folder) for file in files]
     except (OSError, http.client.HTTPException) as error:
         raise DataError(
-            f"{source.name} was not found in {data_dir or 'the cache'} and cannot be downloaded ({str(error)[:200]}): "
+            f"{source.name} was not found in {data_dir or 'the cache'} and cannot be downloaded "
+            f"({str(error)[:200]}): "
             f"put {names} from {os.path.dirname(files[0].urls[0])}/ into {place}"
         ) from error
 
 
 def _download(file: OriginalFile, folder: pathlib.Path) -> pathlib.Path:
-    """Downloads one file from the first of its addresses that has it; raises `OSError` if none has."""
+    """Downloads one file from the first of its addresses that has it; else raises `OSError`."""
     target = folder / file.name
     if target.is_file():
         return target
@@ -96,7 +98,9 @@ def _download(file: OriginalFile, folder: pathlib.Path) -> pathlib.Path:
 
 
 def _fetch(url: str, checksum: str, target: pathlib.Path) -> None:
-    """Downloads to a temporary file and renames it, so that no half file is ever taken for a whole one."""
+    """Downloads to a temporary file and renames it, so that no half file is ever taken for a whole
+    one.
+    """
     _log.info("downloading %s", url)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     part = pathlib.Path(name)

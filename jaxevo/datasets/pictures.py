@@ -1,7 +1,7 @@
 """Image files and encoded images: their headers, and their pixels as they are stored.
 
-Pillow opens files from strangers here: only formats that start no other program, no more pixels than a camera
-has, and whatever it raises becomes a `DataError` that names the file.
+Pillow opens files from strangers here: only formats that start no other program, no more pixels
+than a camera has, and whatever it raises becomes a `DataError` that names the file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ Picture = pathlib.Path | Encoded
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What an image file says of itself: its size as shown (cameras store a rotation) and its kind of pixels."""
+    """What an image file says of itself: its size as shown (cameras store a rotation) and its kind
+    of pixels.
+    """
 
     height: int
     width: int
@@ -82,12 +84,12 @@ def decode(
 
     Args:
         picture: What to decode.
-        wanted: Height and width that the image will be shrunk to: a large JPEG is then decoded to about twice that
-            size, which takes a fraction of the time and memory.
+        wanted: Height and width that the image will be shrunk to: a large JPEG is then decoded to
+            about twice that size, which takes a fraction of the time and memory.
 
     Returns:
-        Values [H, W, 1] if the image is grey, else uint8 [H, W, 3], and the opacity float32 [H, W] from 0 to 1, or
-        `None` where all is opaque.
+        Values [H, W, 1] if the image is grey, else uint8 [H, W, 3], and the opacity float32 [H, W]
+        from 0 to 1, or `None` where all is opaque.
     """
     with _opened(picture) as image:
         if wanted and image.format == "JPEG":
@@ -116,7 +118,9 @@ def _turned(image: Image.Image) -> bool:
 
 @contextlib.contextmanager
 def _opened(picture: Picture) -> Iterator[Image.Image]:
-    """Opens an image; whatever Pillow raises on a damaged one, in the `with` block too, becomes a `DataError`."""
+    """Opens an image; whatever Pillow raises on a damaged one, in the `with` block too, becomes a
+    `DataError`.
+    """
     file = io.BytesIO(picture.data) if isinstance(picture, Encoded) else picture
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

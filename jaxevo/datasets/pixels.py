@@ -1,7 +1,7 @@
 """The images of a split as they are stored: measured for the input form, then read through it.
 
-Two kinds: arrays that come block by block, and image files. Neither is ever in memory as a whole before it has the
-input form's size.
+Two kinds: arrays that come block by block, and image files. Neither is ever in memory as a whole
+before it has the input form's size.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """Inputs, uint8 [K, H, W, C], the positions of the images they were made of, and the files that were skipped."""
+    """Inputs, uint8 [K, H, W, C], the positions of the images they were made of, and the files that
+    were skipped.
+    """
 
     images: np.ndarray
     positions: np.ndarray
@@ -174,7 +176,8 @@ class FilePixels:
         depths = {header.deep: picture for picture, header in headers}
         if len(depths) == 2:
             raise DataError(
-                f"{depths[False]} has 8 bits a pixel and {depths[True]} 16: save all images with the same depth"
+                f"{depths[False]} has 8 bits a pixel and {depths[True]} 16: save all images with "
+                "the same depth"
             )
         extent = None
         for picture, header in headers:
@@ -226,7 +229,9 @@ class FilePixels:
 
 
 def _wanted(form: InputForm) -> tuple[int, int] | None:
-    """The size to which an image may be shrunk while it is decoded; a box of ink may be a small part of it."""
+    """The size to which an image may be shrunk while it is decoded; a box of ink may be a small
+    part of it.
+    """
     return (form.height, form.width) if form.resize == "stretch" else None
 
 
@@ -263,7 +268,9 @@ def _refusal(what: str, unreadable: Sequence[DataError]) -> DataError:
 
 
 def _background(pictures: Sequence[Picture], values: ValueRange) -> str:
-    """White or black, on which transparent images keep more contrast; nothing if none has a transparent pixel."""
+    """White or black, on which transparent images keep more contrast; nothing if none has a
+    transparent pixel.
+    """
     contrast = dict.fromkeys(BACKGROUNDS, 0.0)
     found = 0
     for i in np.random.default_rng(0).permutation(len(pictures)):

@@ -1,8 +1,9 @@
 """Published data sets through TensorFlow Datasets, without TensorFlow.
 
-The builders that TFDS ships cannot prepare MNIST or SVHN without TensorFlow, and USPS has none; these can. A record
-holds a block of images, as reading one record an image takes 30 times as long (4 s for MNIST at every start). The
-prepared files lie in the cache under the originals' fingerprint, so other originals are prepared anew.
+The builders that TFDS ships cannot prepare MNIST or SVHN without TensorFlow, and USPS has none;
+these can. A record holds a block of images, as reading one record an image takes 30 times as long
+(4 s for MNIST at every start). The prepared files lie in the cache under the originals'
+fingerprint, so other originals are prepared anew.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _BLOCK = 256  # images a record
 
 
 def load_published(source: Source, data_dir: str | None, split: str) -> Images:
-    """Reads a split ("train" or "test"), preparing the data set first where that has not been done."""
+    """Reads a split ("train" or "test"), preparing the data set first where needed."""
     files = locate(source, data_dir)
     root = cache_dir() / "tfds" / _fingerprint(files)
     try:
@@ -51,7 +52,8 @@ def count_published(source: Source, data_dir: str | None, split: str) -> int:
 def _unwritable(root: pathlib.Path, error: Exception) -> DataError:
     reason = str(error)[:200] or type(error).__name__
     return DataError(
-        f"the data set cannot be prepared in {root} ({reason}): set JAXEVO_CACHE to a folder with room"
+        f"the data set cannot be prepared in {root} ({reason}): set JAXEVO_CACHE to a folder with "
+        "room"
     )
 
 
@@ -64,7 +66,9 @@ def _fingerprint(files: Mapping[str, Sequence[pathlib.Path]]) -> str:
 
 @contextlib.contextmanager
 def _locked(root: pathlib.Path) -> Iterator[None]:
-    """Lets one process at a time prepare under `root`; the system drops the lock of a process that was killed."""
+    """Lets one process at a time prepare under `root`; the system drops the lock of a process that
+    was killed.
+    """
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -80,7 +84,8 @@ def _make_builder(source: Source, root: pathlib.Path, splits: Mapping[str, Image
 
         name = source.name
         VERSION = tfds.core.Version(_VERSION)
-        url_infos = None  # TFDS looks for it with importlib_resources, which it does not install with Python >= 3.9
+        # TFDS looks for it with importlib_resources, which it does not install with Python >= 3.9
+        url_infos = None
 
         def _info(self) -> Any:
             def tensor(shape: tuple[int | None, ...], dtype: Any) -> Any:
@@ -110,7 +115,9 @@ def _make_builder(source: Source, root: pathlib.Path, splits: Mapping[str, Image
 def _prepare(
     source: Source, root: pathlib.Path, files: Mapping[str, Sequence[pathlib.Path]]
 ) -> None:
-    """Reads the originals and has TFDS write them: into a temporary folder, which it renames at the end."""
+    """Reads the originals and has TFDS write them: into a temporary folder, which it renames at the
+    end.
+    """
     # Read before TFDS starts, which would wrap the readers' errors in its own.
     splits = {split: _checked(source, paths) for split, paths in files.items()}
     import tensorflow_datasets as tfds
@@ -147,7 +154,8 @@ def _checked(source: Source, paths: Sequence[pathlib.Path]) -> Images:
         raise DataError(f"{paths[0]} has images of {sizes}, {source.name} has {expected}: {REMEDY}")
     if split.labels.min() < 0 or split.labels.max() >= len(source.class_names):
         raise DataError(
-            f"{paths[-1]} has labels outside {source.name}'s {len(source.class_names)} classes: {REMEDY}"
+            f"{paths[-1]} has labels outside {source.name}'s {len(source.class_names)} classes: "
+            f"{REMEDY}"
         )
     return split
 

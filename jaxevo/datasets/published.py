@@ -49,21 +49,26 @@ def _part(name: str, images: Images) -> Part:
 
 
 def _read(source: Source, data_dir: str | None, split: str) -> Images:
-    """Raises `DataError` if the files are known to be another data set's, which often have the same names."""
+    """Raises `DataError` if the files are known to be another data set's, which often have the same
+    names.
+    """
     images = load_published(source, data_dir, split)
     digest = content_digests(images)[0]
     for other in SOURCES.values():
         if digest and other.name != source.name and digest in other.contents.get(split, ())[:1]:
             place = locate(source, data_dir)[split][0].parent
             raise DataError(
-                f"{place} holds {other.name}'s files, not {source.name}'s: use dataset={other.name}, or put "
+                f"{place} holds {other.name}'s files, not {source.name}'s: use "
+                f"dataset={other.name}, or put "
                 f"{source.name}'s into a folder {source.name}/"
             )
     return images
 
 
 def content_digests(images: Images) -> tuple[str, str]:
-    """MD5 of images and labels as unpacked IDX files, however they were packed; empty for other shapes."""
+    """MD5 of images and labels as unpacked IDX files, however they were packed; empty for other
+    shapes.
+    """
     if images.images.shape[3] != 1:
         return "", ""
     parts = (images.images[..., 0], images.labels.astype(np.uint8))
@@ -79,7 +84,9 @@ def content_digests(images: Images) -> tuple[str, str]:
 
 
 def _is_published(source: Source, data_dir: str | None, train: Images) -> bool:
-    """Whether the training images have the content, or their files the checksums, that were published."""
+    """Whether the training images have the content, or their files the checksums, that were
+    published.
+    """
     if source.contents:
         return content_digests(train) == source.contents["train"]
     paths = locate(source, data_dir)["train"]

@@ -1,6 +1,7 @@
 """Who sees which image: the one place where training, validation and test images are told apart.
 
-All functions take labels ([M] integers) and give sorted indices into them, so that images keep their order.
+All functions take labels ([M] integers) and give sorted indices into them, so that images keep
+their order.
 """
 
 from __future__ import annotations
@@ -39,12 +40,15 @@ def split_off(
         names = [str(class_names[label] if class_names else label) for label in classes]
         name = names[counts.argmin()] if names else "any"
         raise DataError(
-            f"{what}: class {name} has fewer than 2 images to divide: add images or leave the class out"
+            f"{what}: class {name} has fewer than 2 images to divide: add images or leave the "
+            "class out"
         )
     if min(part, len(labels) - part) < len(classes):
         raise DataError(
-            f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split off when there are "
-            f"{len(classes)} classes, each side needs at least one a class: choose another fraction or add images"
+            f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split "
+            "off when there are "
+            f"{len(classes)} classes, each side needs at least one a class: choose another "
+            "fraction or add images"
         )
     rest, off = train_test_split(
         np.arange(len(labels)), test_size=part, stratify=labels, random_state=seed % 2**32
@@ -55,7 +59,9 @@ def split_off(
 def _complete(
     labels: np.ndarray, rest: np.ndarray, off: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides sorted, with every class: rounding leaves small ones out of a side, which gets one in exchange."""
+    """Both sides sorted, with every class: rounding leaves small ones out of a side, which gets one
+    in exchange.
+    """
     sides = [np.sort(rest), np.sort(off)]
     for lacking, other in ((0, 1), (1, 0)):
         for label in np.setdiff1d(labels, labels[sides[lacking]]):
@@ -84,19 +90,23 @@ def training_subset(labels: np.ndarray, train_examples: int, seed: int) -> np.nd
 
 
 def stratified_subset(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """A seeded, stratified subset of `size` images; a smaller one is part of a larger one of the same seed."""
+    """A seeded, stratified subset of `size` images; a smaller one is part of a larger one of the
+    same seed.
+    """
     num_classes = len(np.unique(labels))
     if size > len(labels):
         raise DataError(
-            f"train_examples={size} is not possible: {len(labels)} images are left to train on; use 0 for all of them"
+            f"train_examples={size} is not possible: {len(labels)} images are left to train on; "
+            "use 0 for all of them"
         )
     if size < num_classes:
         raise DataError(
-            f"train_examples={size} is not possible: use at least 1 for each of the {num_classes} classes"
+            f"train_examples={size} is not possible: use at least 1 for each of the {num_classes} "
+            "classes"
         )
     order = np.random.default_rng(seed).permutation(len(labels))
-    # Each image's rank in its class as a fraction of the class: taking the lowest first draws from all classes evenly,
-    # and the first of every class (rank 0) comes before any second.
+    # Each image's rank in its class as a fraction of the class: taking the lowest first draws from
+    # all classes evenly, and the first of every class (rank 0) comes before any second.
     rank = np.empty(len(labels))
     for label in np.unique(labels):
         members = order[labels[order] == label]

@@ -1,7 +1,9 @@
-"""Tables of images: CSV with a label column and a column for each pixel, parquet with encoded images.
+"""Tables of images: CSV with a label column and a column for each pixel, parquet with encoded
+images.
 
-Kaggle's digits and MNIST in CSV are of the first kind, the Hub's image data sets (`image`, `label`, class names in
-the file's metadata) of the second. A folder may hold tables of each split: `train.csv`, `test-00000-of-00001.parquet`.
+Kaggle's digits and MNIST in CSV are of the first kind, the Hub's image data sets (`image`, `label`,
+class names in the file's metadata) of the second. A folder may hold tables of each split:
+`train.csv`, `test-00000-of-00001.parquet`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _MAX_SCHEMA = 1 << 20  # bytes of the class names' description
 
 
 def tables_in(folder: pathlib.Path) -> dict[str, list[pathlib.Path]]:
-    """The tables of each split that lie in a folder or in its `data/`, by their names' beginnings."""
+    """The tables of each split that lie in a folder or its `data/`, by their names' beginnings."""
     found: dict[str, list[pathlib.Path]] = {}
     for place in (folder, folder / "data"):
         if not place.is_dir():
@@ -92,7 +94,9 @@ _Table = tuple[Pixels, np.ndarray | None, tuple[str, ...]]
 
 
 def _read_table(path: pathlib.Path) -> _Table:
-    """The images, the labels (`None` if no column has them), and the class names that the file says."""
+    """The images, the labels (`None` if no column has them), and the class names that the file
+    says.
+    """
     check_regular(path, _REMEDY)
     try:
         return _read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)
@@ -111,7 +115,8 @@ def _joined(
     for path, (_, found, names) in zip(paths, tabled, strict=True):
         if found is None:
             raise DataError(
-                f"{path} has no label column ({', '.join(_LABEL_COLUMNS)}): name one of its columns so"
+                f"{path} has no label column ({', '.join(_LABEL_COLUMNS)}): name one of its "
+                "columns so"
             )
         if names != tabled[0][2] or (labels and found.dtype.kind != labels[0].dtype.kind):
             raise DataError(f"{path} has other classes than {paths[0]}: use the same in both")
@@ -137,7 +142,8 @@ def _read_csv(path: pathlib.Path) -> _Table:
     side = math.isqrt(len(pixels))
     if side**2 != len(pixels) or side < 2:
         raise DataError(
-            f"{path} has {len(pixels)} columns beside the label, which is no square number of pixels: "
+            f"{path} has {len(pixels)} columns beside the label, which is no square number of "
+            "pixels: "
             "leave other columns out, or save the images as .npz"
         )
     reader = csv.open_csv(
@@ -168,7 +174,8 @@ def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool]:
     names = [name.strip().strip('"') for name in line.decode("utf-8-sig", "replace").split(",")]
     if not line.endswith(b"\n") or len(names) > _MAX_COLUMNS:
         raise DataError(
-            f"{path} has no first line of at most {_MAX_COLUMNS:,} columns: {_REMEDY} as CSV with commas"
+            f"{path} has no first line of at most {_MAX_COLUMNS:,} columns: {_REMEDY} as CSV with "
+            "commas"
         )
     if len(set(names)) == len(names) and not all(
         re.fullmatch(r"-?[\d.]+", name) for name in names[1:]
@@ -201,7 +208,8 @@ def _read_parquet(path: pathlib.Path) -> _Table:
     ]
     if sum(groups) > MAX_BYTES or not file.metadata.num_rows:
         raise DataError(
-            f"{path} has {file.metadata.num_rows} rows of {sum(groups) >> 20} MiB: use 1 row to 4096 MiB"
+            f"{path} has {file.metadata.num_rows} rows of {sum(groups) >> 20} MiB: use 1 row to "
+            "4096 MiB"
         )
     schema = file.schema_arrow
     image, label = _image_column(path, schema), _label_column(schema.names)
@@ -236,13 +244,14 @@ def _image_column(path: pathlib.Path, schema: pyarrow.Schema) -> str:
     if len(found) != 1:
         have = ", ".join(schema.names[:8])
         raise DataError(
-            f"{path} has {len(found)} columns of encoded images (of {have}): it must have exactly one"
+            f"{path} has {len(found)} columns of encoded images (of {have}): it must have exactly "
+            "one"
         )
     return found[0]
 
 
 def _encoded(column: Any) -> Iterator[Any]:
-    """The encoded images: of a column of bytes, or of a column of structures with a field `bytes`."""
+    """The encoded images of a column of bytes, or of structures with a field `bytes`."""
     import pyarrow as pa
 
     values = column.field("bytes") if pa.types.is_struct(column.type) else column

@@ -1,8 +1,9 @@
-"""The range of stored pixel values: chosen once from training images, then demanded of every other image.
+"""The range of stored pixel values: chosen once from training images, then demanded of every other
+image.
 
-Images are stored as 0 to 1, 0 to 16, 0 to 255, 0 to 4095 in 16 bits and in other ways. An array alone
-does not say which: the darkest test set of 8 bits looks like one of 0 to 16. So the training images
-decide, and an array that does not fit them is refused instead of guessed at.
+Images are stored as 0 to 1, 0 to 16, 0 to 255, 0 to 4095 in 16 bits and in other ways. An array
+alone does not say which: the darkest test set of 8 bits looks like one of 0 to 16. So the training
+images decide, and an array that does not fit them is refused instead of guessed at.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class ValueRange:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise DataError(
-                f"pixel_range={self.low:g},{self.high:g} is not possible: give the value of black, then the "
+                f"pixel_range={self.low:g},{self.high:g} is not possible: give the value of "
+                "black, then the "
                 "larger one of white, such as 0,255"
             )
 
@@ -75,7 +77,9 @@ class ValueRange:
 
     @property
     def tolerance(self) -> float:
-        """How far a fraction may lie outside, as rounding and resizing put it there: half a step of 255."""
+        """How far a fraction may lie outside, as rounding and resizing put it there: half a step of
+        255.
+        """
         return (self.high - self.low) / (2 * _STEPS)
 
     def check_bounds(self, extent: Extent, what: str) -> None:
@@ -85,7 +89,8 @@ class ValueRange:
             raise DataError(self._refusal(extent, what))
 
     def check_scale(self, extent: Extent, what: str) -> None:
-        """Raises `DataError` if images of that extent lie in this range but must have been stored in another one.
+        """Raises `DataError` if images of that extent lie in this range but must have been stored
+        in another one.
 
         Fractions show it at once; of whole numbers a few images may be as dark by chance.
         """
@@ -104,7 +109,8 @@ class ValueRange:
 
     def _refusal(self, extent: Extent, what: str) -> str:
         return (
-            f"{what} has values from {extent.low:g} to {extent.high:g}, where the training images' range is {self}: "
+            f"{what} has values from {extent.low:g} to {extent.high:g}, where the training "
+            f"images' range is {self}: "
             "store all in one range, or give this one's own by pixel_range"
         )
 
@@ -122,11 +128,15 @@ BYTES = ValueRange()
 
 
 def choose_range(extent: Extent, what: str) -> ValueRange:
-    """The range in which images of that extent were stored. Raises `DataError` if it is none of the usual ones."""
+    """The range in which images of that extent were stored.
+
+    Raises `DataError` if it is none of the usual ones.
+    """
     found = _smallest_range(extent)
     if found is None:
         raise DataError(
-            f"{what} has values from {extent.low:g} to {extent.high:g}: use pixels from 0 to 255 or floats "
+            f"{what} has values from {extent.low:g} to {extent.high:g}: use pixels from 0 to 255 "
+            "or floats "
             "from 0 to 1, or give their pixel_range"
         )
     return found

@@ -1,4 +1,6 @@
-"""Classes by their names: another order is mapped, other names are refused unless they are mapped by hand."""
+"""Classes by their names: another order is mapped, other names are refused unless they are mapped
+by hand.
+"""
 
 from __future__ import annotations
 

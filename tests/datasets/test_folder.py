@@ -132,7 +132,8 @@ def test_files_passed_over_are_named(tmp_path: pathlib.Path) -> None:
     assert (len(data.train), len(data.validation), data.summary.num_test) == (18, 2, 6)
     assert set(data.summary.notes) == {
         "passed over: 2 files that end in .txt, not as images do (training/a/notes.txt, ...)",
-        "passed over: 1 folders beside training/ that are no split or have no class folders (extra)",
+        "passed over: 1 folders beside training/ that are no split or have no class folders "
+        "(extra)",
         f"passed over: 1 images outside the class folders of {tmp_path.name}/ (loose.png)",
         "passed over: 1 links to folders (training/a/linked)",
     }

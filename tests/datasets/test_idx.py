@@ -43,12 +43,17 @@ def test_idx_errors(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "images"
     huge = struct.pack(">4I", 0x803, 2**32 - 1, 28, 28)
     cases = {
-        good[:-1]: "holds only", good + b"\0": "holds more", good[:9]: "header", b"": "starts with",
-        b"\0\0\x0d\x03" + good[4:]: "starts with 00000d03", huge: "MiB",
+        good[:-1]: "holds only",
+        good + b"\0": "holds more",
+        good[:9]: "header",
+        b"": "starts with",
+        b"\0\0\x0d\x03" + good[4:]: "starts with 00000d03",
+        huge: "MiB",
         struct.pack(">4I", 0x803, 0, 28, 28): "no images",
-        gzip.compress(good)[:-9]: "cannot be read", gzip.compress(good + bytes(10**7)): "holds more",
+        gzip.compress(good)[:-9]: "cannot be read",
+        gzip.compress(good + bytes(10**7)): "holds more",
         struct.pack(">4I", 0x803, 1, 2**20, 28): "pixels",
-    }  # fmt: skip
+    }
     for data, part in cases.items():
         path.write_bytes(data)
         data_error(lambda: idx.read_idx(path, 3), path, part)

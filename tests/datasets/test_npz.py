@@ -59,15 +59,21 @@ def test_npz_errors(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> 
     x, y = make_images(20, (4, 4)), make_labels(20, 2)
     good = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
     cases: list[tuple[dict[str, np.ndarray], str]] = [
-        ({"x_train": x}, "lacks its labels"), ({**good, "y_test": y + 1}, "label 2"),
-        ({**good, "y_train": y[:9]}, "9 labels"), ({"x_train": x, "y_train": y, "x_test": x}, "lacks its labels"),
-        ({**good, "x_train": x.astype(object)}, "x_train"), ({**good, "x_train": x.astype(float) - 1}, "from -1 to"),
-        ({**good, "x_train": x * np.nan}, "finite"), ({**good, "x_train": x[..., None, None]}, "[20, 4, 4, 1, 1]"),
-        ({**good, "x_train": x[:0]}, "no images"), ({**good, "y_train": y / 3}, "whole numbers"),
-        ({**good, "x_train": x.astype(complex)}, "complex128"), ({**good, "y_train": y * 0}, "1 class"),
+        ({"x_train": x}, "lacks its labels"),
+        ({**good, "y_test": y + 1}, "label 2"),
+        ({**good, "y_train": y[:9]}, "9 labels"),
+        ({"x_train": x, "y_train": y, "x_test": x}, "lacks its labels"),
+        ({**good, "x_train": x.astype(object)}, "x_train"),
+        ({**good, "x_train": x.astype(float) - 1}, "from -1 to"),
+        ({**good, "x_train": x * np.nan}, "finite"),
+        ({**good, "x_train": x[..., None, None]}, "[20, 4, 4, 1, 1]"),
+        ({**good, "x_train": x[:0]}, "no images"),
+        ({**good, "y_train": y / 3}, "whole numbers"),
+        ({**good, "x_train": x.astype(complex)}, "complex128"),
+        ({**good, "y_train": y * 0}, "1 class"),
         ({**good, "x_train": x.astype("U3")}, "not of numbers"),
         ({**good, "x_train": x[..., None].repeat(2, 3)}, "C 1 or 3"),
-    ]  # fmt: skip
+    ]
     for arrays, part in cases:
         np.savez(path, **arrays)  # type: ignore[arg-type]
         data_error(lambda: (load_train_data(str(path)), load_test_data(str(path))), path, part)

@@ -1,4 +1,5 @@
-"""Data as people have it: each set's counts, classes and mean pixel are known, and it is read rightly or refused.
+"""Data as people have it: each set's counts, classes and mean pixel are known, and it is read
+rightly or refused.
 
 Every set is made of the same 40 images of two classes, stored in another way.
 """

@@ -24,6 +24,7 @@ from builders_data import (
 
 from jaxevo.datasets import (
     NAMES,
+    Images,
     load,
     load_search_data,
     load_test_data,

@@ -29,7 +29,8 @@ def test_stretch() -> None:
 
 def extent(image: np.ndarray) -> tuple[int, int]:
     ink = image[..., 0] > 25
-    return tuple(int(np.ptp(np.flatnonzero(ink.any(axis=axis)))) + 1 for axis in (1, 0))  # type: ignore[return-value]
+    # type: ignore[return-value]
+    return tuple(int(np.ptp(np.flatnonzero(ink.any(axis=axis)))) + 1 for axis in (1, 0))
 
 
 def mass_centre(image: np.ndarray) -> tuple[float, float]:

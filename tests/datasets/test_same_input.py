@@ -1,4 +1,6 @@
-"""Training, validation, test and prediction of the same image give the same array, whatever read it."""
+"""Training, validation, test and prediction of the same image give the same array, whatever read
+it.
+"""
 
 from __future__ import annotations
 
