@@ -23,8 +23,7 @@ from jaxevo.config import (
     replace,
 )
 from jaxevo.config.presets import RECIPES, search_settings
-from jaxevo.datasets import load_train_data
-from jaxevo.datasets.arrays import from_arrays
+from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
@@ -129,14 +128,8 @@ def train(
     """
     network, training = split_settings(settings, recipe)
     architecture = find_model(model)
-    if isinstance(data, str | os.PathLike):
-        images, classes = load_train_data(
-            os.fspath(data), data_dir, image_size=image_size, resize=resize
-        )
-    else:
-        arrays = from_arrays(data)
-        images = arrays.train
-        classes = arrays.class_names
+    loaded = load_training_data(data, data_dir, image_size=image_size, resize=resize)
+    images, classes = loaded.images, loaded.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
     trained = train_classifiers(
         architecture,

@@ -36,7 +36,10 @@ def read_idx(path: pathlib.Path, num_dims: int) -> np.ndarray:
         magic = header[:4].hex()
         expected_magic = bytes([0, 0, _UINT8, num_dims]).hex()
         if magic != expected_magic:
-            raise DataError(f"{path} starts with {magic}, not {expected_magic}: it is no such IDX file, {REMEDY}")
+            raise DataError(
+                f"{path} starts with {magic}, not {expected_magic}: it is no such IDX file, "
+                f"{REMEDY}"
+            )
         if len(header) < 4 + 4 * num_dims:
             raise DataError(f"{path} ends within its header: {REMEDY}")
         shape = struct.unpack(f">{num_dims}I", header[4:])

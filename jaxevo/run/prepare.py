@@ -12,8 +12,7 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig, replace
 from jaxevo.config.presets import search_settings
-from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, load_train_data
-from jaxevo.datasets.arrays import from_arrays
+from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, open_dataset
 from jaxevo.machine import default_preset
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
@@ -72,10 +71,7 @@ def make_config(
     The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
     """
     name = dataset_name(data)
-    if isinstance(data, str | os.PathLike):
-        num_images = len(load_train_data(name, data_dir)[0])
-    else:
-        num_images = len(from_arrays(data).train)
+    num_images = len(open_dataset(data, data_dir).divided().train)
     begin = search_settings(preset, strategy, recipe, num_images)
     return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": name}))
 
@@ -110,24 +106,17 @@ def load_images(
 ) -> tuple[SearchData, Callable[[], Images] | None]:
     """The images to search on, and how to come by those for the test, if there are any."""
     settings = config.data
-    if not isinstance(data, str | os.PathLike):
-        arrays = from_arrays(data)
-        images = arrays.search_data("arrays", settings.validation_fraction, config.seed)
-        test = arrays.test
-        return images, None if test is None else lambda: test
-    name = os.fspath(data)
     images = load_search_data(
-        name,
+        data,
         data_dir,
         validation_fraction=settings.validation_fraction,
         image_size=settings.image_size,
         resize=settings.resize,
         seed=config.seed,
     )
-    load_test = functools.partial(
-        load_test_data, name, data_dir, image_shape=images.image_shape, resize=settings.resize
-    )
-    return images, load_test
+    if images.summary is not None and not images.summary.num_test:
+        return images, None
+    return images, functools.partial(load_test_data, data, data_dir, form=images.form)
 
 
 def dataset_name(data: Data) -> str:

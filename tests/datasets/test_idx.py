@@ -7,7 +7,14 @@ import pathlib
 import struct
 
 import pytest
-from builders_data import assert_images, data_error, idx_bytes, make_images, make_labels, write_mnist
+from builders_data import (
+    assert_images,
+    data_error,
+    idx_bytes,
+    make_images,
+    make_labels,
+    write_mnist,
+)
 
 from jaxevo.datasets import idx, load_test_data, load_train_data
 
@@ -36,17 +43,24 @@ def test_idx_errors(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "images"
     huge = struct.pack(">4I", 0x803, 2**32 - 1, 28, 28)
     cases = {
-        good[:-1]: "holds only", good + b"\0": "holds more", good[:9]: "header", b"": "starts with",
-        b"\0\0\x0d\x03" + good[4:]: "starts with 00000d03", huge: "MiB",
+        good[:-1]: "holds only",
+        good + b"\0": "holds more",
+        good[:9]: "header",
+        b"": "starts with",
+        b"\0\0\x0d\x03" + good[4:]: "starts with 00000d03",
+        huge: "MiB",
         struct.pack(">4I", 0x803, 0, 28, 28): "no images",
-        gzip.compress(good)[:-9]: "cannot be read", gzip.compress(good + bytes(10**7)): "holds more",
+        gzip.compress(good)[:-9]: "cannot be read",
+        gzip.compress(good + bytes(10**7)): "holds more",
         struct.pack(">4I", 0x803, 1, 2**20, 28): "pixels",
-    }  # fmt: skip
+    }
     for data, part in cases.items():
         path.write_bytes(data)
         data_error(lambda: idx.read_idx(path, 3), path, part)
     write_mnist(tmp_path / "mnist", pixels, labels[:-1])
-    data_error(lambda: load_train_data("mnist", str(tmp_path)), "20 images", "19 labels", "idx1-ubyte")
+    data_error(
+        lambda: load_train_data("mnist", str(tmp_path)), "20 images", "19 labels", "idx1-ubyte"
+    )
     write_mnist(tmp_path / "mnist", pixels, labels + 1)
     data_error(lambda: load_train_data("mnist", str(tmp_path)), "idx1-ubyte", "10 classes")
     write_mnist(tmp_path / "mnist", pixels[:, :20], labels)

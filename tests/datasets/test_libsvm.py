@@ -30,10 +30,24 @@ def test_libsvm_leaves_out_zeros() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"1 0:0.5", b"1 257:0.5", b"1 2:0.5 1:0.5", b"1 1:0.5 1:0.5", b"1 1:nan", b"1 1:inf", b"1 1:1.5", b"1 1:9e999",
-        b"1 1:0.5:2", b"1 1", b"x 1:0.5", b"1 1:0_1", b"\xff\xfe", b"-1 1:0", b"", b"1 1:" + b"0" * 50_000,
+        b"1 0:0.5",
+        b"1 257:0.5",
+        b"1 2:0.5 1:0.5",
+        b"1 1:0.5 1:0.5",
+        b"1 1:nan",
+        b"1 1:inf",
+        b"1 1:1.5",
+        b"1 1:9e999",
+        b"1 1:0.5:2",
+        b"1 1",
+        b"x 1:0.5",
+        b"1 1:0_1",
+        b"\xff\xfe",
+        b"-1 1:0",
+        b"",
+        b"1 1:" + b"0" * 50_000,
     ],
-)  # fmt: skip
+)
 def test_libsvm_errors(tmp_path: pathlib.Path, line: bytes) -> None:
     path = tmp_path / "usps.bz2"
     path.write_bytes(bz2.compress(b"1 1:0.5\n" + line + b"\n"))

@@ -27,7 +27,9 @@ def test_svhn_files_round_trip(tmp_path: pathlib.Path, compress: bool) -> None:
 def test_one_svhn_image(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "one.mat"
     pixels = make_images(1, (32, 32, 3))
-    scipy.io.savemat(path, {"X": pixels[0], "y": np.array([[10.0]])})  # MATLAB drops the last dimension
+    scipy.io.savemat(
+        path, {"X": pixels[0], "y": np.array([[10.0]])}
+    )  # MATLAB drops the last dimension
     assert_images(mat.read_split([path]), pixels, np.array([0]))
 
 
@@ -36,11 +38,15 @@ def test_mat_errors(tmp_path: pathlib.Path) -> None:
     pixels, labels = make_images(4, (32, 32, 3)), make_labels(4)
     x = pixels.transpose(1, 2, 3, 0)
     cases = [
-        ({"X": x}, "lacks y"), ({"X": x * 1.0, "y": labels}, "float64"), ({"X": x, "y": labels[:3]}, "4 images"),
-        ({"X": x[:20], "y": labels}, "[20, 32, 3, 4]"), ({"X": x, "y": labels + 20}, "1 to 10"),
+        ({"X": x}, "lacks y"),
+        ({"X": x * 1.0, "y": labels}, "float64"),
+        ({"X": x, "y": labels[:3]}, "4 images"),
+        ({"X": x[:20], "y": labels}, "[20, 32, 3, 4]"),
+        ({"X": x, "y": labels + 20}, "1 to 10"),
         ({"X": x, "y": np.array([1, 2, 3, np.nan])}, "1 to 10"),
-        ({"X": np.array([{}, {}], object), "y": labels}, "lacks X"), ({"X": x * 1j, "y": labels}, "lacks X"),
-    ]  # fmt: skip
+        ({"X": np.array([{}, {}], object), "y": labels}, "lacks X"),
+        ({"X": x * 1j, "y": labels}, "lacks X"),
+    ]
     for arrays, part in cases:
         scipy.io.savemat(path, arrays)
         data_error(lambda: mat.read_split([path]), path, part)

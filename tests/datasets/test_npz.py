@@ -27,7 +27,9 @@ pytestmark = pytest.mark.usefixtures("offline")
         (lambda x: np.asfortranarray(x), 3),
     ],
 )
-def test_npz_round_trip(tmp_path: pathlib.Path, convert: Callable[[np.ndarray], np.ndarray], channels: int) -> None:
+def test_npz_round_trip(
+    tmp_path: pathlib.Path, convert: Callable[[np.ndarray], np.ndarray], channels: int
+) -> None:
     pixels, labels = make_images(24, (6, 5, 3)), make_labels(24, 3)
     path = tmp_path / "own.npz"
     names = np.array([-7, 3, 12])
@@ -45,7 +47,10 @@ def test_npz_without_test_part_has_a_fixed_one(tmp_path: pathlib.Path) -> None:
     np.savez(path, x_train=pixels, y_train=labels)
     train, _ = load_train_data(str(path))
     test = load_test_data(str(path))
-    assert np.bincount(train.labels).tolist() == [8] * 5 and np.bincount(test.labels).tolist() == [2] * 5
+    assert (
+        np.bincount(train.labels).tolist() == [8] * 5
+        and np.bincount(test.labels).tolist() == [2] * 5
+    )
     assert {*map(bytes, train.images), *map(bytes, test.images)} == set(map(bytes, pixels))
 
 
@@ -54,15 +59,21 @@ def test_npz_errors(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> 
     x, y = make_images(20, (4, 4)), make_labels(20, 2)
     good = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
     cases: list[tuple[dict[str, np.ndarray], str]] = [
-        ({"x_train": x}, "lacks y_train"), ({**good, "y_test": y + 1}, "label 2"),
-        ({**good, "y_train": y[:9]}, "9 labels"), ({"x_train": x, "y_train": y, "x_test": x}, "lacks y_test"),
-        ({**good, "x_train": x.astype(object)}, "x_train"), ({**good, "x_train": x.astype(float) - 1}, "from -1.0"),
-        ({**good, "x_train": x * np.nan}, "finite"), ({**good, "x_train": x[..., None, None]}, "[20, 4, 4, 1, 1]"),
-        ({**good, "x_train": x[:0]}, "no images"), ({**good, "y_train": y.astype(float)}, "integers"),
-        ({**good, "x_train": x.astype(complex)}, "complex128"), ({**good, "y_train": y * 0}, "1 class"),
+        ({"x_train": x}, "lacks its labels"),
+        ({**good, "y_test": y + 1}, "label 2"),
+        ({**good, "y_train": y[:9]}, "9 labels"),
+        ({"x_train": x, "y_train": y, "x_test": x}, "lacks its labels"),
+        ({**good, "x_train": x.astype(object)}, "x_train"),
+        ({**good, "x_train": x.astype(float) - 1}, "from -1 to"),
+        ({**good, "x_train": x * np.nan}, "finite"),
+        ({**good, "x_train": x[..., None, None]}, "[20, 4, 4, 1, 1]"),
+        ({**good, "x_train": x[:0]}, "no images"),
+        ({**good, "y_train": y / 3}, "whole numbers"),
+        ({**good, "x_train": x.astype(complex)}, "complex128"),
+        ({**good, "y_train": y * 0}, "1 class"),
         ({**good, "x_train": x.astype("U3")}, "not of numbers"),
         ({**good, "x_train": x[..., None].repeat(2, 3)}, "C 1 or 3"),
-    ]  # fmt: skip
+    ]
     for arrays, part in cases:
         np.savez(path, **arrays)  # type: ignore[arg-type]
         data_error(lambda: (load_train_data(str(path)), load_test_data(str(path))), path, part)
@@ -73,11 +84,19 @@ def test_npz_errors(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> 
     data_error(lambda: load_train_data(str(path)), path, "MiB")
 
 
+def npy_bytes(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
 def test_npz_header_must_agree_with_its_length(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "own.npz"
     member = io.BytesIO()
-    np.lib.format.write_array_header_1_0(member, {"descr": "|u1", "fortran_order": False, "shape": (2**20, 32, 32)})
+    np.lib.format.write_array_header_1_0(
+        member, {"descr": "|u1", "fortran_order": False, "shape": (2**20, 32, 32)}
+    )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x_train.npy", member.getvalue())
-        archive.writestr("y_train.npy", b"")
+        archive.writestr("y_train.npy", npy_bytes(make_labels(8, 2)))
     data_error(lambda: load_train_data(str(path)), path, "x_train", "header")

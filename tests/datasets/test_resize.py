@@ -18,7 +18,9 @@ def test_stretch() -> None:
     flat = np.full((1, 5, 5, 1), 77, np.uint8)
     assert (resize_images(flat, (9, 3, 3)) == 77).all()
     checks = np.kron(np.ones((16, 16)), [[0, 255], [255, 0]]).astype(np.uint8)[None, ..., None]
-    assert np.abs(resize_images(checks, (8, 8, 1)) - 127.5).max() < 30  # antialiased: grey, not black or white
+    assert (
+        np.abs(resize_images(checks, (8, 8, 1)) - 127.5).max() < 30
+    )  # antialiased: grey, not black or white
     grey = resize_images(np.array([[[[200, 100, 50]]]], np.uint8), (1, 1, 1))
     assert grey.item() == round(0.299 * 200 + 0.587 * 100 + 0.114 * 50)
     data_error(lambda: resize_images(images, (8, 6, 2)), "2", "1 and 3")
@@ -27,7 +29,8 @@ def test_stretch() -> None:
 
 def extent(image: np.ndarray) -> tuple[int, int]:
     ink = image[..., 0] > 25
-    return tuple(int(np.ptp(np.flatnonzero(ink.any(axis=axis)))) + 1 for axis in (1, 0))  # type: ignore[return-value]
+    # type: ignore[return-value]
+    return tuple(int(np.ptp(np.flatnonzero(ink.any(axis=axis)))) + 1 for axis in (1, 0))
 
 
 def mass_centre(image: np.ndarray) -> tuple[float, float]:
