@@ -28,7 +28,8 @@ def main() -> None:
         print(f"jaxevo {jaxevo.__version__}")
         return
     known = "\n".join(f"  {command:<10} {text}" for command, text in COMMANDS.items())
-    usage = f"usage: jaxevo COMMAND --flag=value ...\n\n{known}\n\njaxevo COMMAND --help lists its flags"
+    flags = "jaxevo COMMAND --help lists its flags"
+    usage = f"usage: jaxevo COMMAND --flag=value ...\n\n{known}\n\n{flags}"
     if name in ("--help", "-h", "help"):
         print(usage)
         return

@@ -1,8 +1,8 @@
 """The library's functions: search, train, load and evolve.
 
-`data` is a data set's name, a folder of class folders, an `.npz` file, a pair of arrays (images, labels),
-or a dict of `x_train`, `y_train`, `x_test` and `y_test`. Settings are those of the command's flags
-(`jaxevo search --help`).
+`data` is a data set's name, a folder of class folders, an `.npz` file, a pair of arrays (images,
+labels), or a dict of `x_train`, `y_train`, `x_test` and `y_test`. Settings are those of the
+command's flags (`jaxevo search --help`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def search(
         workdir: Folder of the run; by default `runs/<data>-<preset>-seed<seed>`.
         data_dir: Folder with published files.
         workers: Processes that evaluate candidates; 0 is this one.
-        time_limit: Seconds after which no candidate is begun, with time left for the final training.
+        time_limit: Seconds after which no candidate is begun, with time left for the final
+            training.
         reporter: Is told how the run goes on; by default it is shown in the terminal.
         **settings: Settings of `SearchConfig` by flag name.
 
@@ -114,7 +115,10 @@ def make_task(
     time_limit: float | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Task:
-    """What `search` carries out: settings resolved and checked, images loaded. Raises `InputError`."""
+    """What `search` carries out:
+
+    settings resolved and checked, images loaded. Raises `InputError`.
+    """
     preset = default_preset() if preset == "auto" else preset
     config = make_config(
         data,
@@ -126,7 +130,9 @@ def make_task(
     )
     path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
     limits = workers if isinstance(workers, WorkerConfig) else WorkerConfig(workers=workers)
-    return load_task(config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit)
+    return load_task(
+        config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit
+    )
 
 
 def make_config(
@@ -138,7 +144,8 @@ def make_config(
     settings: Mapping[str, Any],
     data_dir: str | None = None,
 ) -> SearchConfig:
-    """The configuration that preset, recipe, strategy and settings give; later ones go over earlier ones.
+    """The configuration that preset, recipe, strategy and settings give; later ones go over earlier
+    ones.
 
     The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
     """
@@ -213,7 +220,10 @@ def default_workdir(config: SearchConfig, preset: str) -> pathlib.Path:
 
 
 def run_name(dataset: str) -> str:
-    """What a folder of runs is called after: the data set's name, without what a path could mind."""
+    """What a folder of runs is called after:
+
+    the data set's name, without what a path could mind.
+    """
     return re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(dataset).name)
 
 
@@ -256,7 +266,8 @@ def train(
         )
     else:
         arrays = from_arrays(data)
-        images, classes = arrays.train, arrays.class_names
+        images = arrays.train
+        classes = arrays.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
     trained = train_classifiers(
         architecture,
@@ -276,7 +287,9 @@ def split_settings(
     settings: Mapping[str, Any], recipe: str = "paper"
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """The network and the training of these settings, over a recipe. Raises `InputError`."""
-    fields = {cls: leaf_fields(cls).keys() & settings.keys() for cls in (NetworkConfig, TrainingConfig)}
+    fields = {
+        cls: leaf_fields(cls).keys() & settings.keys() for cls in (NetworkConfig, TrainingConfig)
+    }
     if unknown := sorted(settings.keys() - set().union(*fields.values())):
         raise InputError(f"unknown setting {unknown[0]!r}")
     network, training = ({name: settings[name] for name in names} for names in fields.values())
@@ -311,7 +324,8 @@ def evolve(
     max_consecutive_failures: int = 20,
     **settings: Any,
 ) -> Individual:
-    """The best individual of a search with a fitness of one's own, which is maximised; no network is trained.
+    """The best individual of a search with a fitness of one's own, which is maximised; no network
+    is trained.
 
     Args:
         fitness: Of a genome; None or NaN where it has none: another genome is then drawn.
@@ -326,4 +340,3 @@ def evolve(
     begin = search_settings("paper", strategy, "paper", num_images=1)
     config = replace(SearchConfig(), begin | settings | {"seed": seed})
     return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)
-

@@ -27,7 +27,9 @@ class CheckedFields:
         return FileError(f"{self.where}: {reason}; restore the file from a copy")
 
     def take(self, name: str, kind: type[T]) -> T:
-        """A value of exactly this type; a number, not too large, where that is float; printable text."""
+        """A value of exactly this type; a number, not too large, where that is float; printable
+        text.
+        """
         if name not in self.data:
             raise self.error(f"{name} is missing")
         value = self.data[name]

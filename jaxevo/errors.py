@@ -10,10 +10,11 @@ def printable(text: str) -> str:
 
 
 class InputError(ValueError):
-    """Something given from outside cannot be used; one sentence names it, its value and the remedy."""
+    """Something from outside cannot be used; one sentence names it, its value and the remedy."""
 
     def __init__(self, message: str) -> None:
-        # Names of files, values in them and messages of libraries come from outside: of any length, over several lines.
+        # Names of files, values in them and messages of libraries come from outside: of any length,
+        # over several lines.
         text = printable(" ".join(message.split()))
         if len(text) > _MAX_CHARACTERS:
             text = f"{text[: _MAX_CHARACTERS - _ENDING]} ... {text[-_ENDING:]}"

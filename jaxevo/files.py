@@ -1,4 +1,7 @@
-"""Reading and writing of small files: a written file is whole or not there, a read one is bounded and checked."""
+"""Reading and writing of small files:
+
+a written file is whole or not there, a read one is bounded and checked.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ def device_name() -> str:
     """What computes here, for the record."""
     device = jax.devices()[0]
     cpu = next(
-        (line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), platform.machine()
+        (line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")),
+        platform.machine(),
     )
     return f"{cpu}, {os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
 
@@ -32,7 +33,9 @@ def default_preset() -> str:
 
 
 def keep_compiled(folder: str) -> None:
-    """Takes programs that an earlier process has compiled from this folder, and keeps new ones there."""
+    """Takes programs that an earlier process has compiled from this folder, and keeps new ones
+    there.
+    """
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
@@ -45,10 +48,13 @@ def compilation_cache() -> str | None:
 def drop_oldest_programs(folder: pathlib.Path, limit: int = MAX_COMPILED_BYTES) -> None:
     """Deletes the compiled programs longest unused until the others take `limit` bytes at most.
 
-    JAX's own limit (`jax_compilation_cache_max_size`) keeps a second file for each program, and fails for good once a
-    process was killed between writing the two.
+    JAX's own limit (`jax_compilation_cache_max_size`) keeps a second file for each program, and
+    fails for good once a process was killed between writing the two.
     """
-    programs = [(max(found.st_atime, found.st_mtime), found.st_size, path) for path, found in _programs(folder)]
+    programs = [
+        (max(found.st_atime, found.st_mtime), found.st_size, path)
+        for path, found in _programs(folder)
+    ]
     total = sum(size for _, size, _ in programs)
     for _, size, path in sorted(programs):
         if total <= limit:

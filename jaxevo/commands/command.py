@@ -1,4 +1,7 @@
-"""How a command runs: flags parsed, errors in one line, interrupts that end it, and the cache of programs."""
+"""How a command runs:
+
+flags parsed, errors in one line, interrupts that end it, and the cache of programs.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,10 @@ def resolve_preset(name: str, console: Console) -> str:
 
 
 def use_compilation_cache() -> None:
-    """Turns the persistent cache on, or says why it cannot be used. Whoever can write to it can run code."""
+    """Turns the persistent cache on, or says why it cannot be used.
+
+    Whoever can write to it can run code.
+    """
     if not FLAGS.compilation_cache_dir:
         return
     folder = pathlib.Path(FLAGS.compilation_cache_dir).expanduser()
@@ -113,7 +119,10 @@ def _terminate(*_: Any) -> None:
 
 
 def _end_at_second_signal(line: str) -> None:
-    """Lets a second interrupt end the process at once: Python itself sees none while a computation goes on."""
+    """Lets a second interrupt end the process at once:
+
+    Python itself sees none while a computation goes on.
+    """
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender)

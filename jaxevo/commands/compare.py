@@ -1,7 +1,9 @@
-"""Compares strategies: a search of each for each seed, all with the same number of trainings; the same command resumes.
+"""Compares strategies: a search of each for each seed, all with the same number of trainings; the
+same command resumes.
 
-python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60          # on digits
-python launch/compare.py --strategies=rea,rea_no_crossover,rea_b3 --dataset=mnist --data_dir=DIR
+python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60          # on
+digits python launch/compare.py --strategies=rea,rea_no_crossover,rea_b3 --dataset=mnist
+--data_dir=DIR
 """
 
 from __future__ import annotations
@@ -28,12 +30,20 @@ SETTINGS = {name: field for name, field in FIELDS.items() if name not in OWN}
 flags.DEFINE_list(
     "strategies",
     ["rea", "aging", "random", "aco"],
-    f"which to compare, of: {', '.join(STRATEGIES)}. Over the preset's settings, {shared.strategies_listed()}",
+    f"which to compare, of: {', '.join(STRATEGIES)}. Over the preset's settings, "
+    f"{shared.strategies_listed()}",
 )
 flags.DEFINE_integer("seeds", 3, "searches of each, with seeds from 0", lower_bound=1)
-flags.DEFINE_integer("evaluations", 60, "trainings of candidates a search, isomorphic ones not counted", lower_bound=1)
+flags.DEFINE_integer(
+    "evaluations",
+    60,
+    "trainings of candidates a search, isomorphic ones not counted",
+    lower_bound=1,
+)
 flags.DEFINE_string("dataset", "digits", FIELDS["dataset"].metadata["help"])
-flags.DEFINE_string("workdir", None, "folder of the comparison (default: runs/compare-<dataset>-<preset>)")
+flags.DEFINE_string(
+    "workdir", None, "folder of the comparison (default: runs/compare-<dataset>-<preset>)"
+)
 shared.define_preset_flag()
 shared.define_recipe_flag("the final training")
 shared.define_config_flags(SETTINGS, flatten(SearchConfig()), "preset paper")

@@ -1,10 +1,12 @@
-"""Trains a genome (or hand-designed network) fully and reports its test accuracy, or scores saved weights.
+"""Trains a genome (or hand-designed network) fully and reports its test accuracy, or scores saved
+weights.
 
-python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
-python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored on another
-python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18     # the same command resumes
-python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
-python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32              # the paper's width on SVHN
+python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3 python
+launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored
+on another python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18     # the
+same command resumes python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
+python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32              # the paper's
+width on SVHN
 """
 
 from __future__ import annotations
@@ -38,26 +40,43 @@ NETWORK = {field.name: field for field in dataclasses.fields(NetworkConfig)}
 TRAINING = {field.name: field for field in dataclasses.fields(TrainingConfig)}
 FINAL = SearchConfig().final_training
 
-flags.DEFINE_string("genome", None, "a genome file, or the name of a shipped genome such as evoA.json")
-flags.DEFINE_enum("model", None, list(MODELS), "a hand-designed network instead of a genome")
-flags.DEFINE_string("weights", None, "folder of saved weights to score without training, such as runs/.../best")
 flags.DEFINE_string(
-    "dataset", None, "a data set's name, a folder of class folders, or an .npz file (default: digits, or the weights')"
+    "genome", None, "a genome file, or the name of a shipped genome such as evoA.json"
 )
-flags.DEFINE_string("test_dataset", None, "data set whose test split is scored (default: that of --dataset)")
-flags.DEFINE_integer("image_size", 0, "resize training images to this side in pixels; 0: as they are", lower_bound=0)
-flags.DEFINE_integer("train_examples", 0, "train on a stratified subset of this many images; 0: all", lower_bound=0)
+flags.DEFINE_enum("model", None, list(MODELS), "a hand-designed network instead of a genome")
+flags.DEFINE_string(
+    "weights", None, "folder of saved weights to score without training, such as runs/.../best"
+)
+flags.DEFINE_string(
+    "dataset",
+    None,
+    "a data set's name, a folder of class folders, or an .npz file (default: digits, or the "
+    "weights')",
+)
+flags.DEFINE_string(
+    "test_dataset", None, "data set whose test split is scored (default: that of --dataset)"
+)
+flags.DEFINE_integer(
+    "image_size", 0, "resize training images to this side in pixels; 0: as they are", lower_bound=0
+)
+flags.DEFINE_integer(
+    "train_examples", 0, "train on a stratified subset of this many images; 0: all", lower_bound=0
+)
 flags.DEFINE_integer("seeds", 1, "trainings with different seeds", lower_bound=1)
 flags.DEFINE_integer("seed", 0, "first of the seeds", lower_bound=0)
 flags.DEFINE_string(
-    "workdir", None, "folder for checkpoints between epochs, by which the same command resumes, and the weights"
+    "workdir",
+    None,
+    "folder for checkpoints between epochs, by which the same command resumes, and the weights",
 )
 flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
 shared.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
 shared.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
 shared.define_recipe_flag("the training")
-flags.DEFINE_enum("resize", "stretch", list(RESIZE_METHODS), "how images of another size are resized")
+flags.DEFINE_enum(
+    "resize", "stretch", list(RESIZE_METHODS), "how images of another size are resized"
+)
 shared.define_machine_flags()
 
 
@@ -66,7 +85,8 @@ def train_and_score(console: Console) -> dict[str, Any]:
     network = NetworkConfig(**shared.given(NETWORK))
     training = dataclasses.replace(FINAL, **RECIPES[FLAGS.recipe] | shared.given(TRAINING))
     genome = genome_files.find(FLAGS.genome)[0] if FLAGS.genome else None
-    command.use_compilation_cache()  # imports JAX, which takes seconds: what can be refused has been
+    # Imports JAX, which takes seconds: what can be refused has been.
+    command.use_compilation_cache()
     from jaxevo.experiments import evaluation
     from jaxevo.networks.baselines import Baseline
     from jaxevo.training.fit import DivergedError
@@ -100,7 +120,9 @@ def train_and_score(console: Console) -> dict[str, Any]:
 
 
 def score_weights() -> dict[str, Any]:
-    """Scores saved weights, on the test images of the data they were trained on unless other data is named."""
+    """Scores saved weights, on the test images of the data they were trained on unless other data
+    is named.
+    """
     command.use_compilation_cache()
     from jaxevo.experiments import evaluation
 
@@ -111,16 +133,29 @@ def score_weights() -> dict[str, Any]:
 def check_flags() -> None:
     """What can be refused before anything is computed."""
     if [bool(FLAGS.genome), bool(FLAGS.model), bool(FLAGS.weights)].count(True) != 1:
-        raise InputError("give one of --genome and --model (to train it) and --weights (to score saved weights)")
+        raise InputError(
+            "give one of --genome and --model (to train it) and --weights (to score saved weights)"
+        )
     for name in NETWORK:
         if FLAGS.model and FLAGS[name].present and name != "precision":
             raise InputError(f"--{name} is for genomes; {FLAGS.model} is as it is")
-    training = ("workdir", "save", "seeds", "seed", "train_examples", "image_size", "resize", "recipe")
+    training = (
+        "workdir",
+        "save",
+        "seeds",
+        "seed",
+        "train_examples",
+        "image_size",
+        "resize",
+        "recipe",
+    )
     for name in (*training, *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
     if FLAGS.save and FLAGS.workdir:
-        raise InputError(f"--save is not needed: the first seed's weights will be in {FLAGS.workdir}/weights")
+        raise InputError(
+            f"--save is not needed: the first seed's weights will be in {FLAGS.workdir}/weights"
+        )
     if FLAGS.save and pathlib.Path(FLAGS.save).exists():
         raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
     if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():

@@ -18,7 +18,7 @@ FLAGS = flags.FLAGS
 def define_config_flags(
     fields: Mapping[str, dataclasses.Field], defaults: Mapping[str, Any], label: str
 ) -> None:
-    """A flag for each field; one that is not given is None and leaves the configuration as it is."""
+    """A flag for each field; None, where it is not given, leaves the configuration as it is."""
     define = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
     for name, field in fields.items():
         of = "final training: " if name.startswith("final_") else ""

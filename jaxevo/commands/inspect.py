@@ -1,10 +1,11 @@
-"""Shows what is in the folder of a run, finished or not, or a genome file; builds no network and needs no GPU.
+"""Shows what is in the folder of a run, finished or not, or a genome file; builds no network and
+needs no GPU.
 
-python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
-python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and genome
-python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
-python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
-python launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
+python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 python
+launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and
+genome python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json python
+launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures python
+launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
 """
 
 from __future__ import annotations
@@ -25,10 +26,16 @@ from jaxevo.search_space import genome_files
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("workdir", None, "folder of the run, such as runs/digits-quick-seed0")
-flags.DEFINE_string("genome", None, "instead of a run: a genome file, or a shipped genome such as evoA.json")
-flags.DEFINE_integer("id", None, "individual whose lineage and genome are shown (default: the best)", lower_bound=0)
+flags.DEFINE_string(
+    "genome", None, "instead of a run: a genome file, or a shipped genome such as evoA.json"
+)
+flags.DEFINE_integer(
+    "id", None, "individual whose lineage and genome are shown (default: the best)", lower_bound=0
+)
 flags.DEFINE_string("export_best", None, "new file to write the best individual's genome to")
-flags.DEFINE_string("plot", None, "folder for pictures, as SVG and PNG: the cells shown, and the run's progress")
+flags.DEFINE_string(
+    "plot", None, "folder for pictures, as SVG and PNG: the cells shown, and the run's progress"
+)
 flags.DEFINE_bool("json", False, "print everything as one JSON document instead")
 
 
@@ -37,14 +44,20 @@ def draw(run: Run, folder: pathlib.Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     if not charts.draw_run(run, folder, FLAGS.id):
-        raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to draw")
+        raise InputError(
+            f"{run.path} has no individual with a fitness yet, so there is nothing to draw"
+        )
 
 
 def show_genome(name: str, console: Console) -> None:
-    """The cells of a genome without a run, in words and, with --plot, in a picture named after its file."""
+    """The cells of a genome without a run, in words and, with --plot, in a picture named after its
+    file.
+    """
     for flag in ("id", "export_best", "json"):
         if FLAGS[flag].value != FLAGS[flag].default:
-            raise InputError(f"--{flag} is of a run: give it with --workdir=..., not with --genome={name}")
+            raise InputError(
+                f"--{flag} is of a run: give it with --workdir=..., not with --genome={name}"
+            )
     genome, _ = genome_files.find(name)
     if FLAGS.plot:
         from jaxevo.reports import cell_pictures as plots
@@ -59,7 +72,8 @@ def main(_: Console) -> None:
     """Flags in, one library call, words out."""
     if bool(FLAGS.workdir) == bool(FLAGS.genome):
         raise InputError(
-            "give either --workdir=..., the folder of a run, or --genome=..., a genome file, such as evoA.json"
+            "give either --workdir=..., the folder of a run, or --genome=..., a genome file, such "
+            "as evoA.json"
         )
     console = Console(markup=False, highlight=False, emoji=False)
     if FLAGS.genome:

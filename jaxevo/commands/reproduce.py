@@ -1,8 +1,10 @@
-"""Makes one of the paper's tables again: trains what is missing, and writes it beside the published figures.
+"""Makes one of the paper's tables again: trains what is missing, and writes it beside the published
+figures.
 
-python launch/reproduce.py --table=digits --budget=smoke --data_dir=DIR     # minutes; every row, none of them good
-python launch/reproduce.py --table=transfer --budget=cpu --data_dir=DIR     # a night or two; the same command resumes
-python launch/reproduce.py --table=ablation --budget=paper                  # as in the paper, on a GPU
+python launch/reproduce.py --table=digits --budget=smoke --data_dir=DIR     # minutes; every row,
+none of them good python launch/reproduce.py --table=transfer --budget=cpu --data_dir=DIR     # a
+night or two; the same command resumes python launch/reproduce.py --table=ablation --budget=paper
+# as in the paper, on a GPU
 """
 
 from __future__ import annotations
@@ -22,11 +24,19 @@ WHEN_INTERRUPTED = "what is finished is kept: the same command goes on"
 
 flags.DEFINE_enum("table", None, list(TABLES), "which of the paper's tables")
 flags.DEFINE_enum("budget", "smoke", list(BUDGETS), "how long everything is trained")
-flags.DEFINE_list("models", None, f"rows to make (default: all of the table), of: {', '.join(LABELS)}")
-flags.DEFINE_integer("epochs", None, "epochs of each training (default: the budget's)", lower_bound=1)
-flags.DEFINE_integer("seeds", None, "trainings of each model (default: the budget's)", lower_bound=1)
+flags.DEFINE_list(
+    "models", None, f"rows to make (default: all of the table), of: {', '.join(LABELS)}"
+)
+flags.DEFINE_integer(
+    "epochs", None, "epochs of each training (default: the budget's)", lower_bound=1
+)
+flags.DEFINE_integer(
+    "seeds", None, "trainings of each model (default: the budget's)", lower_bound=1
+)
 flags.DEFINE_string(
-    "workdir", None, "folder for trainings and tables (default: runs/reproduce-<budget>-<recipe>[-<epochs>epochs])"
+    "workdir",
+    None,
+    "folder for trainings and tables (default: runs/reproduce-<budget>-<recipe>[-<epochs>epochs])",
 )
 shared.define_recipe_flag("every training")
 shared.define_machine_flags()

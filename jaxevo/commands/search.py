@@ -1,7 +1,8 @@
-"""Searches for a network on a data set, trains the winner and tests it once; the same command resumes.
+"""Searches for a network on a data set, trains the winner and tests it once; the same command
+resumes.
 
-python launch/search.py                                     # the embedded data set digits
-python launch/search.py --dataset=mnist --data_dir=DIR      # DIR/mnist/train-images-idx3-ubyte.gz ...
+python launch/search.py                                     # the embedded data set digits python
+launch/search.py --dataset=mnist --data_dir=DIR      # DIR/mnist/train-images-idx3-ubyte.gz ...
 python launch/search.py --dataset=mnist --preset=paper      # as in the paper
 """
 
@@ -39,7 +40,8 @@ flags.DEFINE_enum(
     "strategy",
     "rea",
     list(STRATEGIES),
-    f"{FIELDS['strategy'].metadata['help']}. Over the preset's settings, {shared.strategies_listed()}",
+    f"{FIELDS['strategy'].metadata['help']}. Over the preset's settings, "
+    f"{shared.strategies_listed()}",
 )
 flags.DEFINE_string("dataset", "digits", FIELDS["dataset"].metadata["help"])
 flags.DEFINE_string(
@@ -102,12 +104,14 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
         raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(
-            f"{error}: the run in {path} cannot go on, but nothing recorded is lost; when there is room and "
+            f"{error}: the run in {path} cannot go on, but nothing recorded is lost; when there is "
+            "room and "
             "it can be written, give the same command"
         ) from error
     except DivergedError as error:
         raise InputError(
-            f"the final training of {task.workdir.best_genome} failed ({error}): train that genome by "
+            f"the final training of {task.workdir.best_genome} failed ({error}): train that genome "
+            "by "
             "launch/eval.py --genome=..., or search in another --workdir"
         ) from error
 

@@ -1,19 +1,16 @@
 """Settings: frozen dataclasses, how they become flags, and what has a name of its own."""
 
-from jaxevo.config.config import (
+from jaxevo.config.evolution import MAX_NODES, ColonyConfig, EvolutionConfig
+from jaxevo.config.fields import flatten, leaf_fields, replace
+from jaxevo.config.network import NetworkConfig, TrainingConfig
+from jaxevo.config.search import (
     ENGINES,
-    MAX_NODES,
     RESIZE_METHODS,
     STRATEGY_KINDS,
-    ColonyConfig,
     DataConfig,
-    EvolutionConfig,
-    NetworkConfig,
     SearchConfig,
-    TrainingConfig,
     WorkerConfig,
 )
-from jaxevo.config.fields import flatten, leaf_fields, replace
 
 __all__ = [
     "ENGINES",

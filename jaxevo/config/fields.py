@@ -1,7 +1,7 @@
 """Fields of configurations: their help texts, their checks, and their names as flags.
 
-A configuration is a frozen dataclass whose fields are settings or further configurations. Each setting
-has a flag name of its own; those of the final training begin with `final_`.
+A configuration is a frozen dataclass whose fields are settings or further configurations. Each
+setting has a flag name of its own; those of the final training begin with `final_`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from jaxevo.errors import InputError
 
 
 def setting(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
-    """A field with its default, its help text, and the values that are possible, if they are few."""
+    """A field with its default, its help text, and its possible values, if they are few."""
     metadata = {"help": help_text, "choices": choices}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def check(condition: bool, name: str, value: Any, rule: str) -> None:
-    """Raises `InputError` naming the setting, its value and the rule, unless the condition holds."""
+    """Raises `InputError` naming setting, value and rule, unless the condition holds."""
     if not condition:
         raise InputError(f"{name}={value} is not possible: {rule}")
 
@@ -55,7 +55,9 @@ def check_choice(config: Any, name: str) -> None:
 
 
 def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field]]:
-    """Flag name -> (path of attribute names, field) for a configuration's class and those inside it."""
+    """Flag name -> (path of attribute names, field) for a configuration's class and those inside
+    it.
+    """
     hints = typing.get_type_hints(cls)
     leaves: dict[str, tuple[tuple[str, ...], dataclasses.Field]] = {}
     for field in dataclasses.fields(cls):
@@ -75,7 +77,10 @@ def flatten(config: Any) -> dict[str, Any]:
 
 
 def replace(config: Any, values: Mapping[str, Any]) -> Any:
-    """A copy with the settings of these flag names replaced, checked as a whole. Raises `InputError`."""
+    """A copy with the settings of these flag names replaced, checked as a whole.
+
+    Raises `InputError`.
+    """
     leaves = leaf_fields(type(config))
     groups: dict[str, dict[str, Any]] = {}
     own: dict[str, Any] = {}

@@ -1,4 +1,5 @@
-"""What has a name of its own: training recipes, strategies, presets of a search, hand-designed models.
+"""What has a name of its own: training recipes, strategies, presets of a search, hand-designed
+models.
 
 All but the models are settings by flag name; flags that are given go over them.
 """
@@ -33,7 +34,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 
-# Strategies by name, with the settings that make them: Real et al. 2018 had P=100 and S=25; the rest are ablations.
+# Strategies by name, with the settings that make them: Real et al. 2018 had P=100 and S=25; the
+# rest are ablations.
 STRATEGIES: dict[str, dict[str, Any]] = {
     "rea": {"strategy": "rea"},
     "aging": {"strategy": "aging", "population_size": 10, "sample_size": 3},
@@ -54,8 +56,9 @@ MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # hand-designed, see `basel
 def preset(name: str, num_images: int) -> dict[str, Any]:
     """Settings by flag name that a preset changes, for a training split of `num_images`.
 
-    `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks, about a hundred
-    steps each with a higher learning rate; the final training sees each image less often the more there are.
+    `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks,
+    about a hundred steps each with a higher learning rate; the final training sees each image less
+    often the more there are.
     """
     if name == "paper":
         return {}
@@ -79,7 +82,8 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
 def search_settings(
     preset_name: str, strategy: str, recipe: str, num_images: int
 ) -> dict[str, Any]:
-    """Settings by flag name of a preset, a strategy and the final training's recipe, for `num_images` images.
+    """Settings by flag name of a preset, a strategy and the final training's recipe, for
+    `num_images` images.
 
     Raises `InputError` for an unknown name.
     """
@@ -104,6 +108,9 @@ ADDED_LATER = (
 
 
 def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's settings by flag name, where one of an earlier version lacks what came later: defaults change nothing."""
+    """A run's settings by flag name, where one of an earlier version lacks what came later:
+
+    defaults change nothing.
+    """
     defaults = flatten(SearchConfig())
     return {name: defaults[name] for name in ADDED_LATER} | dict(stored)

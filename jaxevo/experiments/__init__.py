@@ -1,1 +1,4 @@
-"""Experiments of several trainings or searches: full evaluation, comparison of strategies, the paper's tables."""
+"""Experiments of several trainings or searches:
+
+full evaluation, comparison of strategies, the paper's tables.
+"""

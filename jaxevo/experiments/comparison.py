@@ -1,4 +1,7 @@
-"""A comparison of strategies: a search of each for each seed, all with the same number of trainings."""
+"""A comparison of strategies:
+
+a search of each for each seed, all with the same number of trainings.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ from jaxevo.run.search import run_search
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.fit import DivergedError
 
-CANDIDATES = 20  # at most so many for each training, should nearly all be isomorphic to earlier ones
+CANDIDATES = (
+    20  # at most so many for each training, should nearly all be isomorphic to earlier ones
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,10 +60,10 @@ class Comparison:
         ]
 
 
-def run_comparison(
-    comparison: Comparison, console: Console
-) -> tuple[list[Outcome], list[Failure]]:
-    """Carries one search after the other to its end; one that fails does not keep the others from it."""
+def run_comparison(comparison: Comparison, console: Console) -> tuple[list[Outcome], list[Failure]]:
+    """Carries one search after the other to its end; one that fails does not keep the others from
+    it.
+    """
     outcomes: list[Outcome] = []
     failures: list[Failure] = []
     searches = comparison.searches()
@@ -94,7 +99,8 @@ def write_comparison(
     path = comparison.path
     dataset = searches[0][1].data.dataset
     caption = (
-        f"Strategies on {dataset}: {comparison.trainings} trainings a search, preset {comparison.preset}. "
+        f"Strategies on {dataset}: {comparison.trainings} trainings a search, preset "
+        f"{comparison.preset}. "
         "Mean ± standard deviation over seeds; test accuracy is that of the winner after the final "
         "training."
     )

@@ -1,4 +1,7 @@
-"""Full evaluation of one model: trained with several seeds, or read back, and scored on test images."""
+"""Full evaluation of one model:
+
+trained with several seeds, or read back, and scored on test images.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,8 @@ def load_tests(
 ) -> dict[str, Images]:
     """Test images by the way they were resized.
 
-    Images of other data and of another size come in both ways, as that decides much of the accuracy.
+    Images of other data and of another size come in both ways, as that decides much of the
+    accuracy.
     """
     load = functools.partial(load_test_data, dataset, data_dir, class_names=source.class_names)
     fits = load().images.shape[1:3] == image_shape[:2]
@@ -72,13 +76,17 @@ def load_tests(
 def score_weights(
     folder: str, dataset: str | None = None, data_dir: str | None = None
 ) -> dict[str, Any]:
-    """Scores saved weights on the test images of a data set, by default of that they were trained on."""
+    """Scores saved weights on the test images of a data set, by default of that they were trained
+    on.
+    """
     classifier = Classifier.load(folder)
     dataset = dataset or classifier.source.dataset
     shape = classifier.builder.image_shape
     tests = load_tests(classifier.source, dataset, shape, data_dir)
     accuracies = {method: [classifier.accuracy(images)] for method, images in tests.items()}
-    return _document(classifier.source, dataset, classifier.builder, classifier.model, accuracies, tests)
+    return _document(
+        classifier.source, dataset, classifier.builder, classifier.model, accuracies, tests
+    )
 
 
 def train_and_score(
@@ -154,7 +162,10 @@ def _train_and_score(
 
 
 def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
-    """Claims the folder for this training, or checks that it already belongs to it. Raises `InputError`."""
+    """Claims the folder for this training, or checks that it already belongs to it.
+
+    Raises `InputError`.
+    """
     if folder.is_symlink() or Workdir(folder).config.exists():
         raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
     folder.mkdir(parents=True, exist_ok=True)
@@ -162,7 +173,9 @@ def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     if not document.exists():
         write_json(document, settings)
     elif read_json(document) != json.loads(json.dumps(settings)):
-        raise InputError(f"{folder} holds another training (see {document}); give another --workdir")
+        raise InputError(
+            f"{folder} holds another training (see {document}); give another --workdir"
+        )
 
 
 def _document(
@@ -193,7 +206,9 @@ def document_lines(document: Mapping[str, Any]) -> list[str]:
     for score in document["scores"]:
         low, high = score["interval"]
         number = len(score["accuracies"])
-        spread = f", standard deviation {score['std']:.2%} over {number} seeds" if number > 1 else ""
+        spread = (
+            f", standard deviation {score['std']:.2%} over {number} seeds" if number > 1 else ""
+        )
         resized = f" resized by {score['resize']}" if len(document["scores"]) > 1 else ""
         lines.append(
             f"trained on {document['trained_on']}, tested on {document['tested_on']}{resized} "

@@ -1,4 +1,7 @@
-"""The paper's tables made again: what is missing is trained, and written beside the published figures."""
+"""The paper's tables made again:
+
+what is missing is trained, and written beside the published figures.
+"""
 
 from __future__ import annotations
 
@@ -134,17 +137,27 @@ class Reproduction:
         folder = self.path / f"{model}-{task.trained_on}"
         trained = self.fit(folder, architecture, task)
         notes = (self.provenance(model), row["note"], *_other_versions(trained))
-        row |= self.described(architecture, task, trained) | {"note": "; ".join(filter(None, notes))}
+        row |= self.described(architecture, task, trained) | {
+            "note": "; ".join(filter(None, notes))
+        }
         if failures := [each["failure"] for each in trained if each["failure"]]:
             return [row | {"note": f"failed: {failures[0]}"}]
         return [row | scores for scores in self.scores(folder, task)]
 
-    def described(self, model: Architecture, task: Task, trained: list[dict[str, Any]]) -> dict[str, Any]:
+    def described(
+        self, model: Architecture, task: Task, trained: list[dict[str, Any]]
+    ) -> dict[str, Any]:
         """Sizes, and how it was trained."""
-        size, images = self.builder(task).complexity(model), len(self.train[task.trained_on][0])
-        number, epochs = self.budget.train_examples or images, self.training.epochs
+        size = self.builder(task).complexity(model)
+        images = len(self.train[task.trained_on][0])
+        number = self.budget.train_examples or images
+        epochs = self.training.epochs
         return {
-            **{"parameters": size.parameters, "multiply_adds": size.multiply_adds, "seeds": len(self.seeds)},
+            **{
+                "parameters": size.parameters,
+                "multiply_adds": size.multiply_adds,
+                "seeds": len(self.seeds),
+            },
             "training": f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {images:,} images",
             "seconds": statistics.fmean(each["seconds"] for each in trained),
             "device": ", ".join(sorted({each["device"] for each in trained})),
@@ -152,12 +165,21 @@ class Reproduction:
 
     def scores(self, folder: pathlib.Path, task: Task) -> list[dict[str, Any]]:
         """Accuracies of all seeds' weights, for each way of resizing the test images."""
-        scores, rows = [self.score(folder, seed, task) for seed in self.seeds], []
+        scores = [self.score(folder, seed, task) for seed in self.seeds]
+        rows = []
         for method, test in self.tests[task].items():
             found = summarize([score[method] for score in scores], len(test))
             low, high = found["interval"]
             resize = method if len(self.tests[task]) > 1 else None
-            rows.append({"resize": resize, "mean": found["mean"], "std": found["std"], "low": low, "high": high})
+            rows.append(
+                {
+                    "resize": resize,
+                    "mean": found["mean"],
+                    "std": found["std"],
+                    "low": low,
+                    "high": high,
+                }
+            )
         return rows
 
     @functools.cache  # noqa: B019  the object lives as long as the process
@@ -194,11 +216,18 @@ class Reproduction:
             return find_winner(task, reporter).genome
 
     def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
-        """Trains those seeds that are not there; of each seed seconds, device, versions, and why it failed if so."""
+        """Trains those seeds that are not there; of each seed seconds, device, versions, and why it
+        failed if so.
+        """
         images, _ = self.train[task.trained_on]
         builder = self.builder(task)
-        network, training = dataclasses.asdict(builder.network), dataclasses.asdict(self.training)
-        settings = {"network": network, "training": training, "train_examples": self.budget.train_examples}
+        network = dataclasses.asdict(builder.network)
+        training = dataclasses.asdict(self.training)
+        settings = {
+            "network": network,
+            "training": training,
+            "train_examples": self.budget.train_examples,
+        }
         claim_folder(folder, describe(model) | settings | {"images": images.digest()})
         for seed in self.seeds:
             if not (folder / f"seed{seed}.json").exists():
@@ -208,11 +237,16 @@ class Reproduction:
 
     def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
         """Trains with one seed, scores, and keeps the weights."""
-        def on_epoch(seed: int, epoch: int, loss: float) -> None:
-            self.say(f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}")
 
-        images, checkpoints = self.train[task.trained_on][0], folder / "checkpoints"
-        begin, failure = time.perf_counter(), None
+        def on_epoch(seed: int, epoch: int, loss: float) -> None:
+            self.say(
+                f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}"
+            )
+
+        images = self.train[task.trained_on][0]
+        checkpoints = folder / "checkpoints"
+        begin = time.perf_counter()
+        failure = None
         try:
             trained = train_classifiers(
                 model,
@@ -231,16 +265,25 @@ class Reproduction:
             if task.tested_on == task.trained_on:  # else the program for it would be compiled again
                 self.score(folder, seed, task, classifier)
         except DivergedError as error:
-            failure, seconds = str(error), time.perf_counter() - begin
-        about = {"seconds": seconds, "device": device_name(), "versions": versions(), "failure": failure}
+            failure = str(error)
+            seconds = time.perf_counter() - begin
+        about = {
+            "seconds": seconds,
+            "device": device_name(),
+            "versions": versions(),
+            "failure": failure,
+        }
         write_json(folder / f"seed{seed}.json", about)
         shutil.rmtree(checkpoints, ignore_errors=True)
 
     def score(
         self, folder: pathlib.Path, seed: int, task: Task, classifier: Classifier | None = None
     ) -> dict[str, float]:
-        """Accuracy by the way the test images were resized; measured once for each training and test images."""
-        tests, document = self.tests[task], folder / f"seed{seed}-{task.tested_on}.json"
+        """Accuracy by the way the test images were resized; measured once for each training and
+        test images.
+        """
+        tests = self.tests[task]
+        document = folder / f"seed{seed}-{task.tested_on}.json"
         digests = {f"{method} images": test.digest() for method, test in tests.items()}
         kinds = dict.fromkeys(digests, str) | dict.fromkeys(tests, float)
         known = paper_tables.read_part(document, kinds) if document.exists() else {}
@@ -252,35 +295,51 @@ class Reproduction:
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """The table as far as it is made."""
-        caption, path = self.caption(rows), self.path / self.plan.table
+        caption = self.caption(rows)
+        path = self.path / self.plan.table
         write_text(path.with_suffix(".md"), paper_tables.markdown(rows, caption))
         write_csv(path.with_suffix(".csv"), rows)
         write_json(path.with_suffix(".json"), {"caption": caption, "rows": rows})
 
     def caption(self, rows: list[dict[str, Any]]) -> str:
         """Budget, split and protocol."""
-        training, number = self.training, len(self.seeds)
+        training = self.training
+        number = len(self.seeds)
         devices = "; ".join(sorted({row["device"] for row in rows if row["device"]}))
         lines = [
             f"Table {self.plan.table} of the paper, budget {self.plan.budget}, "
             f"recipe {self.plan.recipe}, on {devices}:",
-            f"{number} training{'s' * (number > 1)} of each model, batch {training.batch_size}, Adam at",
-            f"{training.learning_rate:g}. All models are trained alike, on the training split (a stratified part of it",
-            "where the remark says so) for a number of epochs that was fixed before; each trained network is scored",
-            "once on the test split, and nothing is chosen by that. A genome is as good as the search it comes from,",
-            "whose size the remark names. Intervals: Wilson's over the test images for one training, Student's over",
+            f"{number} training{'s' * (number > 1)} of each model, batch {training.batch_size}, "
+            "Adam at",
+            f"{training.learning_rate:g}. All models are trained alike, on the training split (a "
+            "stratified part of it",
+            "where the remark says so) for a number of epochs that was fixed before; each trained "
+            "network is scored",
+            "once on the test split, and nothing is chosen by that. A genome is as good as the "
+            "search it comes from,",
+            "whose size the remark names. Intervals: Wilson's over the test images for one "
+            "training, Student's over",
             "several.",
         ]
         tasks = {task.trained_on: task for task in self.table.tasks}
         for name, task in tasks.items():
             network = self.budget.networks[name]
-            lines.append(f"Genomes' networks on {name}: D={network.channels}, N={network.num_normal_cells}.")
+            lines.append(
+                f"Genomes' networks on {name}: D={network.channels}, N={network.num_normal_cells}."
+            )
             if name == "svhn_cropped":
-                builder = dataclasses.replace(self.builder(task), network=paper_tables.SVHN_AS_WRITTEN)
+                builder = dataclasses.replace(
+                    self.builder(task), network=paper_tables.SVHN_AS_WRITTEN
+                )
                 size = builder.complexity(self.architecture("evoA")).parameters
-                lines.append(f"As the paper writes it (D=32, N=4, each normal cell thrice) EvoA would have {size:,}")
+                lines.append(
+                    "As the paper writes it (D=32, N=4, each normal cell thrice) EvoA would have "
+                    f"{size:,}"
+                )
                 lines.append("parameters there; of its sizes only those of D=32 and N=3 come near.")
-        tested = {task.tested_on: len(next(iter(tests.values()))) for task, tests in self.tests.items()}
+        tested = {
+            task.tested_on: len(next(iter(tests.values()))) for task, tests in self.tests.items()
+        }
         for name, (images, _) in sorted(self.train.items()):
             lines.append(paper_tables.unofficial(name, len(images), tested.get(name)))
         return " ".join(filter(None, lines))

@@ -1,1 +1,1 @@
-"""Networks: the operations, a genome as a Flax module, one module for all genomes, and hand-designed ones."""
+"""Networks: operations, a genome as a Flax module, one module for all genomes, hand-made ones."""

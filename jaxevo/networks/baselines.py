@@ -1,7 +1,8 @@
-"""Hand-designed networks, to be put beside what a search finds; a `Baseline` is usable wherever a genome is.
+"""Hand-designed networks, to be put beside what a search finds; a `Baseline` is usable wherever a
+genome is.
 
-They take the same images, training and precision as a genome's network; of its settings nothing else concerns them.
-Activations are `[C, H, W, N]` as in `ops`.
+They take the same images, training and precision as a genome's network; of its settings nothing
+else concerns them. Activations are `[C, H, W, N]` as in `ops`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,26 @@ from jaxevo.networks.genome_network import BatchNorm, constant, image_batch, wei
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
 
-RESNET18_STAGES = (64, 128, 256, 512)  # channels; two blocks each, halved in size before all but the first
+RESNET18_STAGES = (
+    64,
+    128,
+    256,
+    512,
+)  # channels; two blocks each, halved in size before all but the first
 SMALL_CNN_CHANNELS = (16, 32, 48)
 
 
 class ConvBatchNorm(nnx.Module):
     """A dense convolution without bias, padded so that stride 1 keeps the size, then batch norm."""
 
-    def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, kernel_size: int, stride: int = 1):
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        in_channels: int,
+        channels: int,
+        kernel_size: int,
+        stride: int = 1,
+    ):
         fan_in = in_channels * kernel_size**2 // 2 or 1  # half: ReLU follows (He et al. 2015)
         self.kernel = weights(rng, (channels, in_channels, kernel_size, kernel_size), fan_in)
         self.norm = BatchNorm(channels)
@@ -37,11 +50,15 @@ class ConvBatchNorm(nnx.Module):
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[D, ceil(H / stride), ceil(W / stride), N]`."""
-        return self.norm(ops.full_convolution(x, self.kernel[...].astype(x.dtype), self.stride), train)
+        return self.norm(
+            ops.full_convolution(x, self.kernel[...].astype(x.dtype), self.stride), train
+        )
 
 
 class Block(nnx.Module):
-    """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution where size or channels change."""
+    """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution where size or channels
+    change.
+    """
 
     def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, stride: int):
         self.first = ConvBatchNorm(rng, in_channels, channels, 3, stride)
@@ -59,14 +76,22 @@ class Block(nnx.Module):
 class _Classifier(nnx.Module):
     """The head, and how images come in; the part between is a subclass's `features`."""
 
-    def _init_head(self, rng: np.random.Generator, width: int, num_classes: int, precision: str) -> None:
+    def _init_head(
+        self, rng: np.random.Generator, width: int, num_classes: int, precision: str
+    ) -> None:
         self.head = weights(rng, (num_classes, width), width)
         self.head_bias = constant(nnx.Param, 0, num_classes)
         self.precision = precision
 
-    def __call__(self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None) -> jax.Array:
+    def __call__(
+        self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None
+    ) -> jax.Array:
         """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`. There is no dropout."""
-        features = self.features(image_batch(images, self.precision), train).astype(jnp.float32).mean((1, 2))
+        features = (
+            self.features(image_batch(images, self.precision), train)
+            .astype(jnp.float32)
+            .mean((1, 2))
+        )
         return (self.head[...] @ features).T + self.head_bias[...]
 
     def features(self, x: jax.Array, train: bool) -> jax.Array:
@@ -81,9 +106,16 @@ class ResNet18(_Classifier):
 
     min_side = 1
 
-    def __init__(self, image_shape: tuple[int, int, int], num_classes: int, precision: str, rng: np.random.Generator):
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+        precision: str,
+        rng: np.random.Generator,
+    ):
         self.stem = ConvBatchNorm(rng, image_shape[2], RESNET18_STAGES[0], 7, 2)
-        self.blocks, width = nnx.List(), RESNET18_STAGES[0]
+        self.blocks = nnx.List()
+        width = RESNET18_STAGES[0]
         for channels in RESNET18_STAGES:
             self.blocks += [
                 Block(rng, width, channels, 1 if channels == width else 2),
@@ -117,12 +149,22 @@ class ResNet18(_Classifier):
 
 
 class SmallCNN(_Classifier):
-    """Three 3x3 convolutions with batch norm and ReLU, the first two followed by a 2x2 average: 19 k parameters."""
+    """Three 3x3 convolutions with batch norm and ReLU, the first two followed by a 2x2 average:
+
+    19 k parameters.
+    """
 
     min_side = 4  # else nothing is left after two averages
 
-    def __init__(self, image_shape: tuple[int, int, int], num_classes: int, precision: str, rng: np.random.Generator):
-        self.convolutions, width = nnx.List(), image_shape[2]
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+        precision: str,
+        rng: np.random.Generator,
+    ):
+        self.convolutions = nnx.List()
+        width = image_shape[2]
         for channels in SMALL_CNN_CHANNELS:
             self.convolutions.append(ConvBatchNorm(rng, width, channels, 3))
             width = channels
@@ -146,7 +188,9 @@ class SmallCNN(_Classifier):
         return _total(parts, in_channels, num_classes)
 
 
-BASELINES = dict[str, type[ResNet18] | type[SmallCNN]](zip(MODELS, (ResNet18, SmallCNN), strict=True))
+BASELINES = dict[str, type[ResNet18] | type[SmallCNN]](
+    zip(MODELS, (ResNet18, SmallCNN), strict=True)
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +201,9 @@ class Baseline:
 
     def __post_init__(self) -> None:
         if self.name not in BASELINES:
-            raise InputError(f"model={self.name} is not known; choose one of {', '.join(BASELINES)}")
+            raise InputError(
+                f"model={self.name} is not known; choose one of {', '.join(BASELINES)}"
+            )
 
     @staticmethod
     def is_known(name: str) -> bool:
@@ -169,15 +215,22 @@ class Baseline:
         least = BASELINES[self.name].min_side
         if min(height, width) < least:
             raise InputError(
-                f"{self.name} needs images of at least {least}x{least} pixels, these have {height}x{width}"
+                f"{self.name} needs images of at least {least}x{least} pixels, these have "
+                f"{height}x{width}"
             )
 
     def build(
-        self, image_shape: tuple[int, int, int], num_classes: int, precision: str, seed: int | tuple[int, ...]
+        self,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+        precision: str,
+        seed: int | tuple[int, ...],
     ) -> ResNet18 | SmallCNN:
         """With fresh weights."""
         self.check_image(*image_shape[:2])
-        return BASELINES[self.name](image_shape, num_classes, precision, np.random.default_rng(seed))
+        return BASELINES[self.name](
+            image_shape, num_classes, precision, np.random.default_rng(seed)
+        )
 
     def complexity(self, image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
         """Parameters and multiply-adds for images `(height, width, channels)`."""
@@ -194,13 +247,18 @@ def describe(model: Architecture) -> dict[str, Any]:
 
 
 def from_description(document: Mapping[str, Any]) -> Architecture:
-    """`describe`'s inverse; other keys do not matter. Raises `ValueError`, for a baseline's name `InputError`."""
+    """`describe`'s inverse; other keys do not matter.
+
+    Raises `ValueError`, for a baseline's name `InputError`.
+    """
     if "model" in document:
         return Baseline(str(document["model"]))
     return Genome.from_dict(document["genome"])
 
 
-def _convolution(in_channels: int, channels: int, kernel_size: int, height: int, width: int) -> Complexity:
+def _convolution(
+    in_channels: int, channels: int, kernel_size: int, height: int, width: int
+) -> Complexity:
     """With its batch norm; height and width are the output's."""
     kernel = in_channels * channels * kernel_size**2
     return Complexity(kernel + 2 * channels, kernel * height * width)
@@ -209,4 +267,6 @@ def _convolution(in_channels: int, channels: int, kernel_size: int, height: int,
 def _total(convolutions: list[Complexity], width: int, num_classes: int) -> Complexity:
     """With the head over `width` features."""
     parameters = sum(each.parameters for each in convolutions) + (width + 1) * num_classes
-    return Complexity(parameters, sum(each.multiply_adds for each in convolutions) + width * num_classes)
+    return Complexity(
+        parameters, sum(each.multiply_adds for each in convolutions) + width * num_classes
+    )

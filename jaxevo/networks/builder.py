@@ -1,4 +1,7 @@
-"""What networks are built for: one place that makes a network of a genome or a hand-designed model."""
+"""What networks are built for:
+
+one place that makes a network of a genome or a hand-designed model.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ class NetworkBuilder:
     num_classes: int
 
     @classmethod
-    def for_images(cls, network: NetworkConfig, images: np.ndarray, num_classes: int) -> NetworkBuilder:
+    def for_images(
+        cls, network: NetworkConfig, images: np.ndarray, num_classes: int
+    ) -> NetworkBuilder:
         """For images `[M, H, W, C]`."""
         height, width, channels = images.shape[1:]
         return cls(network, (height, width, channels), num_classes)

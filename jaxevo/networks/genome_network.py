@@ -1,8 +1,8 @@
 """The phenotype: a genome built as a Flax NNX module.
 
-Cells are stacked N R N R N (paper, figure 1a). Each begins with a 1x1 convolution to D channels whose result is both
-of its inputs; a node concatenates two operands of D channels; the states that no node reads are the cell's output.
-Activations are `[C, H, W, N]` as in `ops`.
+Cells are stacked N R N R N (paper, figure 1a). Each begins with a 1x1 convolution to D channels
+whose result is both of its inputs; a node concatenates two operands of D channels; the states that
+no node reads are the cell's output. Activations are `[C, H, W, N]` as in `ops`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from jaxevo.search_space.complexity import operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
 
-def dropout_mask(key: jax.Array | None, rate: float, node: jax.Array | int, shape: tuple[int, ...]) -> jax.Array:
+def dropout_mask(
+    key: jax.Array | None, rate: float, node: jax.Array | int, shape: tuple[int, ...]
+) -> jax.Array:
     """Zeros with probability `rate`, else `1 / (1 - rate)`, for the features of one state.
 
     The key depends on the state alone, so that both engines drop the same features.
@@ -32,12 +34,17 @@ def dropout_mask(key: jax.Array | None, rate: float, node: jax.Array | int, shap
 
 
 def image_batch(images: jax.Array, precision: str) -> jax.Array:
-    """uint8 `[N, H, W, C]` to `[C, H, W, N]` in [0, 1] of this type; all the preprocessing there is."""
+    """uint8 `[N, H, W, C]` to `[C, H, W, N]` in [0, 1] of this type; all the preprocessing there
+    is.
+    """
     return (images.transpose(3, 1, 2, 0).astype(jnp.float32) / 255).astype(precision)
 
 
 def weights(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> nnx.Param:
-    """Normal weights of variance 1 / fan_in, drawn on the host: nothing is compiled to begin a training."""
+    """Normal weights of variance 1 / fan_in, drawn on the host:
+
+    nothing is compiled to begin a training.
+    """
     return nnx.Param(rng.standard_normal(shape, np.float32) / np.float32(math.sqrt(fan_in)))
 
 
@@ -47,11 +54,15 @@ def constant(kind: type[nnx.Variable], value: float, *shape: int) -> nnx.Variabl
 
 
 class BatchNorm(nnx.Module):
-    """Batch norm over `[C, H, W, N]`; a call in training leaves the batch's statistics, for `training` to average."""
+    """Batch norm over `[C, H, W, N]`; a call in training leaves the batch's statistics, for
+    `training` to average.
+    """
 
     def __init__(self, channels: int):
-        self.scale, self.bias = constant(nnx.Param, 1, channels), constant(nnx.Param, 0, channels)
-        self.mean, self.var = constant(nnx.BatchStat, 0, channels), constant(nnx.BatchStat, 1, channels)
+        self.scale = constant(nnx.Param, 1, channels)
+        self.bias = constant(nnx.Param, 0, channels)
+        self.mean = constant(nnx.BatchStat, 0, channels)
+        self.var = constant(nnx.BatchStat, 1, channels)
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         if not train:
@@ -66,7 +77,8 @@ class Operand(nnx.Module):
     """One operation of a node on one state: D channels out."""
 
     def __init__(self, rng: np.random.Generator, state: int, op: Op, channels: int, conv_kind: str):
-        self.op, self.full = op, conv_kind == "full" and op.kernel_size > 0
+        self.op = op
+        self.full = conv_kind == "full" and op.kernel_size > 0
         in_channels = channels if state < NUM_INPUTS else 2 * channels
         k = op.kernel_size
         if self.full:
@@ -81,16 +93,34 @@ class Operand(nnx.Module):
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         if self.full:
-            return self.norm(ops.full_convolution(jax.nn.relu(x), self.kernel[...].astype(x.dtype)), train)
-        x = ops.spatial(self.op, x, self.kernel[...].astype(x.dtype) if self.op.kernel_size else None)
-        return self.norm(ops.pointwise(x, self.weight[...].astype(x.dtype)), train) if self.projected else x
+            return self.norm(
+                ops.full_convolution(jax.nn.relu(x), self.kernel[...].astype(x.dtype)), train
+            )
+        x = ops.spatial(
+            self.op, x, self.kernel[...].astype(x.dtype) if self.op.kernel_size else None
+        )
+        return (
+            self.norm(ops.pointwise(x, self.weight[...].astype(x.dtype)), train)
+            if self.projected
+            else x
+        )
 
 
 class CellModule(nnx.Module):
-    """A cell: `[C, H, W, N]` to the concatenation `[2D * unused, H, W, N]`, halved in size by a reduction cell."""
+    """A cell:
+
+    `[C, H, W, N]` to the concatenation `[2D * unused, H, W, N]`, halved in size by a reduction
+    cell.
+    """
 
     def __init__(
-        self, rng: np.random.Generator, cell: Cell, kind: str, in_channels: int, channels: int, conv_kind: str
+        self,
+        rng: np.random.Generator,
+        cell: Cell,
+        kind: str,
+        in_channels: int,
+        channels: int,
+        conv_kind: str,
     ):
         self.inputs = tuple(node.inputs for node in cell.nodes)
         self.outputs = cell.unused_states()
@@ -98,7 +128,9 @@ class CellModule(nnx.Module):
         self.projection = weights(rng, (channels, in_channels), in_channels)
         self.norm = BatchNorm(channels)
         operands = [operand for node in cell.nodes for operand in node.operands]
-        self.operands = nnx.List(Operand(rng, state, op, channels, conv_kind) for state, op in operands)
+        self.operands = nnx.List(
+            Operand(rng, state, op, channels, conv_kind) for state, op in operands
+        )
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         x = self.norm(ops.pointwise(x, self.projection[...].astype(x.dtype)), train)
@@ -111,7 +143,10 @@ class CellModule(nnx.Module):
 
 
 class Network(nnx.Module):
-    """The classifier of a genome. Raises `ValueError` if the images are too small for the reductions."""
+    """The classifier of a genome.
+
+    Raises `ValueError` if the images are too small for the reductions.
+    """
 
     def __init__(
         self,
@@ -123,7 +158,8 @@ class Network(nnx.Module):
     ):
         config.check_image(*image_shape[:2])
         rng = np.random.default_rng(seed)
-        self.dropout_rate, self.precision = config.dropout_rate, config.precision
+        self.dropout_rate = config.dropout_rate
+        self.precision = config.precision
         self.cells = nnx.List()
         width = image_shape[2]
         for kind, channels in config.stack():
@@ -133,8 +169,10 @@ class Network(nnx.Module):
         self.head = weights(rng, (num_classes, width), width)
         self.head_bias = constant(nnx.Param, 0, num_classes)
 
-    def __call__(self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None) -> jax.Array:
-        """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`; `dropout_key` only in training."""
+    def __call__(
+        self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None
+    ) -> jax.Array:
+        """Logits `[N, classes]` of uint8 images `[N, H, W, C]`; a `dropout_key` only in training."""
         x = image_batch(images, self.precision)
         for cell in self.cells:
             x = cell(x, train)
@@ -142,6 +180,8 @@ class Network(nnx.Module):
         if train and self.dropout_rate:
             states = self.cells[-1].outputs
             shape = (features.shape[0] // len(states), features.shape[1])
-            masks = [dropout_mask(dropout_key, self.dropout_rate, s - NUM_INPUTS, shape) for s in states]
+            masks = [
+                dropout_mask(dropout_key, self.dropout_rate, s - NUM_INPUTS, shape) for s in states
+            ]
             features = features * jnp.concatenate(masks)
         return (self.head[...] @ features).T + self.head_bias[...]

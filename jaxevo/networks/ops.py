@@ -1,8 +1,10 @@
-"""The operations of the search space as pure functions, with gradients written for how XLA compiles them.
+"""The operations of the search space as pure functions, with gradients written for how XLA compiles
+them.
 
-Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost a shift by a
-pixel is an offset of whole vectors, a product over channels is one long matrix product, and a concatenation over
-channels is a plain copy. `benchmarks/README.md` has the measurements behind each form.
+Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost
+a shift by a pixel is an offset of whole vectors, a product over channels is one long matrix
+product, and a concatenation over channels is a plain copy. `benchmarks/README.md` has the
+measurements behind each form.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from jaxevo.search_space.genome import Op
 
 EPSILON = 1e-5  # of batch norm
 _MAX_UNROLLED_ROWS = 32  # taller images are summed in blocks of rows, so that programs stay small
-_MAX_SHIFTED = 1 << 25  # numbers in the shifted copies of an image; they are kept until the gradient has been computed
+_MAX_SHIFTED = (
+    1 << 25
+)  # numbers in the shifted copies of an image; they are kept until the gradient has been computed
 
 
 def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array:
@@ -25,10 +29,17 @@ def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array
 
 @jax.custom_vjp
 def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Each channel `[C, H, W, N]` convolved with its own `kernel` `[C, k, k]`, k odd; zero padding keeps the size."""
-    height, width, k = x.shape[1], x.shape[2], kernel.shape[1]
+    """Each channel `[C, H, W, N]` convolved with its own `kernel` `[C, k, k]`, k odd; zero padding
+    keeps the size.
+    """
+    height = x.shape[1]
+    width = x.shape[2]
+    k = kernel.shape[1]
     padded = _pad(x, k // 2, k // 2)
-    padded, kernel = padded.astype(jnp.float32), kernel.astype(jnp.float32)  # the sum is, in bfloat16 too
+    padded, kernel = (
+        padded.astype(jnp.float32),
+        kernel.astype(jnp.float32),
+    )  # the sum is, in bfloat16 too
     y = jnp.zeros(x.shape, jnp.float32)
     for i in range(k):
         for j in range(k):
@@ -39,9 +50,9 @@ def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
 def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
     """Gradient `[C, k, k]` of the kernel, for input `x` and output gradient `g`.
 
-    For each column of the kernel the products are added up over the rows of the image into `[C, k, W * N]`, which
-    compiles to the same quick loop as the convolution itself; the product with ones that follows sums the rest. A plain
-    `sum` would be fused with the loop and lose its vectors.
+    For each column of the kernel the products are added up over the rows of the image into `[C, k,
+    W * N]`, which compiles to the same quick loop as the convolution itself; the product with ones
+    that follows sums the rest. A plain `sum` would be fused with the loop and lose its vectors.
     """
     channels, height, width, n = x.shape
     block = min(height, _MAX_UNROLLED_ROWS)
@@ -50,7 +61,11 @@ def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
     padded = _pad(x, k // 2, k // 2)
     padded = jnp.pad(padded, ((0, 0), (0, extra), (0, 0), (0, 0)))
     g = jnp.pad(g, ((0, 0), (0, extra), (0, 0), (0, 0)))
-    padded, g, ones = padded.astype(jnp.float32), g.astype(jnp.float32), jnp.ones(width * n, jnp.float32)
+    padded, g, ones = (
+        padded.astype(jnp.float32),
+        g.astype(jnp.float32),
+        jnp.ones(width * n, jnp.float32),
+    )
 
     def of_rows(start: jax.Array | int) -> jax.Array:
         xs = jax.lax.dynamic_slice_in_dim(padded, start, block + k - 1, 1)
@@ -65,15 +80,22 @@ def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
     if blocks == 1:
         return of_rows(0)
     return jax.lax.fori_loop(
-        0, blocks, lambda b, total: total + of_rows(b * block), jnp.zeros((channels, k, k), jnp.float32)
+        0,
+        blocks,
+        lambda b, total: total + of_rows(b * block),
+        jnp.zeros((channels, k, k), jnp.float32),
     )
 
 
-def _depthwise_forward(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+def _depthwise_forward(
+    x: jax.Array, kernel: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     return depthwise(x, kernel), (x, kernel)
 
 
-def _depthwise_backward(residuals: tuple[jax.Array, jax.Array], g: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _depthwise_backward(
+    residuals: tuple[jax.Array, jax.Array], g: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     x, kernel = residuals
     gradient = _depthwise_kernel_gradient(x, g, kernel.shape[1])
     return depthwise(g, kernel[:, ::-1, ::-1]), gradient.astype(kernel.dtype)
@@ -83,19 +105,29 @@ depthwise.defvjp(_depthwise_forward, _depthwise_backward)
 
 
 def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
-    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd, k // 2 zeros around the image.
+    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd, k // 2 zeros
+    around the image.
 
-    On a CPU it is one matrix product over all shifted copies of the image, unless these are too many: XLA's own
-    convolutions are ten times as slow inside of a loop, and an epoch is one.
+    On a CPU it is one matrix product over all shifted copies of the image, unless these are too
+    many: XLA's own convolutions are ten times as slow inside of a loop, and an epoch is one.
     """
     k = kernel.shape[2]
     if jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
-        strides, padding = (stride, stride), [(k // 2, k // 2)] * 2
-        return jax.lax.conv_general_dilated(x, kernel, strides, padding, dimension_numbers=("CHWN", "OIHW", "CHWN"))
+        strides = (stride, stride)
+        padding = [(k // 2, k // 2)] * 2
+        return jax.lax.conv_general_dilated(
+            x, kernel, strides, padding, dimension_numbers=("CHWN", "OIHW", "CHWN")
+        )
     padded = _pad(x, k // 2, k // 2)
     rows, columns = ((side - 1) // stride * stride + 1 for side in x.shape[1:3])
-    shifted = [padded[:, i : i + rows : stride, j : j + columns : stride] for i in range(k) for j in range(k)]
-    return pointwise(jnp.concatenate(shifted), kernel.transpose(0, 2, 3, 1).reshape(kernel.shape[0], -1))
+    shifted = [
+        padded[:, i : i + rows : stride, j : j + columns : stride]
+        for i in range(k)
+        for j in range(k)
+    ]
+    return pointwise(
+        jnp.concatenate(shifted), kernel.transpose(0, 2, 3, 1).reshape(kernel.shape[0], -1)
+    )
 
 
 @jax.custom_vjp
@@ -104,11 +136,15 @@ def pointwise(x: jax.Array, weight: jax.Array) -> jax.Array:
     return (weight @ x.reshape(x.shape[0], -1)).reshape(weight.shape[0], *x.shape[1:])
 
 
-def _pointwise_forward(x: jax.Array, weight: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+def _pointwise_forward(
+    x: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     return pointwise(x, weight), (x, weight)
 
 
-def _pointwise_backward(residuals: tuple[jax.Array, jax.Array], g: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _pointwise_backward(
+    residuals: tuple[jax.Array, jax.Array], g: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     x, weight = residuals
     gradient = g.reshape(g.shape[0], -1) @ x.reshape(x.shape[0], -1).T
     return pointwise(g, weight.T), gradient
@@ -123,7 +159,9 @@ def _neighbours(x: jax.Array, axis: int, value: float) -> tuple[jax.Array, jax.A
     widths = [(0, 0)] * x.ndim
     widths[axis] = (1, 1)
     padded = jnp.pad(x, widths, constant_values=value)
-    return jax.lax.slice_in_dim(padded, 0, size, axis=axis), jax.lax.slice_in_dim(padded, 2, size + 2, axis=axis)
+    return jax.lax.slice_in_dim(padded, 0, size, axis=axis), jax.lax.slice_in_dim(
+        padded, 2, size + 2, axis=axis
+    )
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
@@ -142,8 +180,13 @@ def _max_of_three_backward(axis: int, x: jax.Array, g: jax.Array) -> tuple[jax.A
     first = (before >= x) & (before >= after)
     second = ~first & (x >= after)
     zero = jnp.zeros((), g.dtype)
-    to_before, to_after = jnp.where(first, g, zero), jnp.where(first | second, zero, g)
-    return (jnp.where(second, g, zero) + _neighbours(to_before, axis, 0)[1] + _neighbours(to_after, axis, 0)[0],)
+    to_before = jnp.where(first, g, zero)
+    to_after = jnp.where(first | second, zero, g)
+    return (
+        jnp.where(second, g, zero)
+        + _neighbours(to_before, axis, 0)[1]
+        + _neighbours(to_after, axis, 0)[0],
+    )
 
 
 _max_of_three.defvjp(_max_of_three_forward, _max_of_three_backward)
@@ -177,7 +220,9 @@ avg_pool.defvjp(lambda x: (avg_pool(x), None), lambda _, g: (_box_sum(g / _windo
 def halve(x: jax.Array) -> jax.Array:
     """2x2 average at stride 2, after a reduction cell; an odd last row or column is left out."""
     channels, height, width, n = x.shape
-    x = x[:, : height // 2 * 2, : width // 2 * 2].reshape(channels, height // 2, 2, width // 2, 2, n)
+    x = x[:, : height // 2 * 2, : width // 2 * 2].reshape(
+        channels, height // 2, 2, width // 2, 2, n
+    )
     return (x[:, :, 0, :, 0] + x[:, :, 0, :, 1] + x[:, :, 1, :, 0] + x[:, :, 1, :, 1]) * 0.25
 
 
@@ -186,8 +231,13 @@ def _per_channel(v: jax.Array) -> jax.Array:
 
 
 @jax.custom_vjp
-def batch_norm(x: jax.Array, scale: jax.Array, bias: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Normalises with the statistics of the batch: output, mean `[C]`, variance `[C]` (float32, without gradient)."""
+def batch_norm(
+    x: jax.Array, scale: jax.Array, bias: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Normalises with the statistics of the batch:
+
+    output, mean `[C]`, variance `[C]` (float32, without gradient).
+    """
     return _batch_norm_forward(x, scale, bias)[0]
 
 
@@ -199,11 +249,14 @@ def _batch_norm_forward(x: jax.Array, scale: jax.Array, bias: jax.Array) -> tupl
     return (y, mean, variance), (x, scale, mean, jax.lax.rsqrt(variance + EPSILON))
 
 
-def _batch_norm_backward(residuals: tuple, cotangents: tuple) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _batch_norm_backward(
+    residuals: tuple, cotangents: tuple
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     x, scale, mean, inverse = residuals
     g = cotangents[0].astype(jnp.float32)
     normalized = (x.astype(jnp.float32) - _per_channel(mean)) * _per_channel(inverse)
-    bias_gradient, scale_gradient = g.sum((1, 2, 3)), (g * normalized).sum((1, 2, 3))
+    bias_gradient = g.sum((1, 2, 3))
+    scale_gradient = (g * normalized).sum((1, 2, 3))
     m = x.size // x.shape[0]
     centred = g - _per_channel(bias_gradient / m) - normalized * _per_channel(scale_gradient / m)
     return (centred * _per_channel(scale * inverse)).astype(x.dtype), scale_gradient, bias_gradient
@@ -212,7 +265,9 @@ def _batch_norm_backward(residuals: tuple, cotangents: tuple) -> tuple[jax.Array
 batch_norm.defvjp(_batch_norm_forward, _batch_norm_backward)
 
 
-def normalize(x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+def normalize(
+    x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array
+) -> jax.Array:
     """Normalises `[C, H, W, N]` with given statistics `[C]`."""
     factor = scale * jax.lax.rsqrt(variance + EPSILON)
     shift = bias - mean * factor
@@ -220,7 +275,9 @@ def normalize(x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, 
 
 
 def spatial(op: Op, x: jax.Array, kernel: jax.Array | None) -> jax.Array:
-    """The part of an operation before its 1x1 convolution; `kernel` `[C, k, k]` for convolutions only."""
+    """The part of an operation before its 1x1 convolution; `kernel` `[C, k, k]` for convolutions
+    only.
+    """
     if op.kernel_size:
         assert kernel is not None
         return depthwise(jax.nn.relu(x), kernel)

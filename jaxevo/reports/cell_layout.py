@@ -1,7 +1,9 @@
-"""Where the parts of a cell's picture go: nodes in layers by depth, and edges in lanes that no node stands in.
+"""Where the parts of a cell's picture go: nodes in layers by depth, and edges in lanes that no node
+stands in.
 
-Lengths are inches; y points down. An edge that passes a layer gets a lane of its own there, which all edges from the
-same state share until they part. So an edge is a straight line within a layer and a curve between two.
+Lengths are inches; y points down. An edge that passes a layer gets a lane of its own there, which
+all edges from the same state share until they part. So an edge is a straight line within a layer
+and a curve between two.
 """
 
 from __future__ import annotations
@@ -15,16 +17,27 @@ from scipy.optimize import isotonic_regression
 
 from jaxevo.search_space.genome import NUM_INPUTS, Cell
 
-OP_WIDTH, OP_HEIGHT = 1.0, 0.27
-NODE_WIDTH, NODE_HEIGHT = 2 * OP_WIDTH + 0.28, 0.86
-INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = 0.8, 1.1, 0.1, 0.3  # PORT: between two edges that end at the output
+OP_WIDTH = 1.0
+OP_HEIGHT = 0.27
+NODE_WIDTH = 2 * OP_WIDTH + 0.28
+NODE_HEIGHT = 0.86
+INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = (
+    0.8,
+    1.1,
+    0.1,
+    0.3,
+)  # PORT: between two edges that end at the output
 SPACE, GAP = 0.24, 0.45  # between neighbours of a layer, and the least between two layers
-_STARTS, _SWEEPS = 10, 8
+_STARTS = 10
+_SWEEPS = 8
 
 
 @dataclasses.dataclass
 class Item:
-    """What stands in a layer: a state itself (inputs and nodes), a lane of a state, or the output (state None)."""
+    """What stands in a layer:
+
+    a state itself (inputs and nodes), a lane of a state, or the output (state None).
+    """
 
     state: int | None
     layer: int
@@ -35,7 +48,10 @@ class Item:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A piece of an edge, from an item to one of the next layer: into its operand or port, or on as a lane."""
+    """A piece of an edge, from an item to one of the next layer:
+
+    into its operand or port, or on as a lane.
+    """
 
     source: Item
     target: Item
@@ -49,12 +65,16 @@ class Layout:
     layers: list[list[Item]]
     links: list[Link]
     y: list[tuple[float, float]]
-    swapped: frozenset[int]  # nodes whose second operand is drawn on the left, so that edges cross less
+    swapped: frozenset[
+        int
+    ]  # nodes whose second operand is drawn on the left, so that edges cross less
 
     @property
     def size(self) -> tuple[float, float]:
         """Width and height; x begins at 0."""
-        return max(item.x + item.width / 2 for layer in self.layers for item in layer), self.y[-1][1]
+        return max(item.x + item.width / 2 for layer in self.layers for item in layer), self.y[-1][
+            1
+        ]
 
     def end(self, link: Link) -> float:
         """The x at which a link ends."""
@@ -69,7 +89,8 @@ def arrange(cell: Cell) -> Layout:
     left = min(item.x - item.width / 2 for layer in layers for item in layer)
     for item in itertools.chain(*layers):
         item.x -= left
-    y, top = [], 0.0
+    y = []
+    top = 0.0
     for number, layer in enumerate(layers):
         height = NODE_HEIGHT if 0 < number < len(layers) - 1 else OP_HEIGHT
         y.append((top, top + height))
@@ -107,8 +128,12 @@ def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:
 
 
 def _order(layers: list[list[Item]], links: Sequence[Link]) -> None:
-    """Orders each layer so that few links cross: from several starts, by the means of neighbours, down and up again."""
-    best, fewest = [list(layer) for layer in layers], _crossings(layers, links)
+    """Orders each layer so that few links cross:
+
+    from several starts, by the means of neighbours, down and up again.
+    """
+    best = [list(layer) for layer in layers]
+    fewest = _crossings(layers, links)
     rng = np.random.default_rng(0)
     for start, sweep in itertools.product(range(_STARTS), range(_SWEEPS)):
         if not fewest:
@@ -118,7 +143,8 @@ def _order(layers: list[list[Item]], links: Sequence[Link]) -> None:
                 layer[:] = [layer[k] for k in rng.permutation(len(layer))]
         _sweep(layers, links, down=sweep % 2 == 0)
         if (crossings := _crossings(layers, links)) < fewest:
-            best, fewest = [list(layer) for layer in layers], crossings
+            best = [list(layer) for layer in layers]
+            fewest = crossings
     for layer, ordered in zip(layers, best, strict=True):
         layer[:] = ordered
 
@@ -131,7 +157,11 @@ def _sweep(layers: list[list[Item]], links: Sequence[Link], down: bool) -> None:
         item, other = (link.target, link.source) if down else (link.source, link.target)
         near.setdefault(id(item), []).append(other)
     for layer in layers if down else layers[::-1]:
-        means = place | {id(i): float(np.mean([place[id(n)] for n in near[id(i)]])) for i in layer if id(i) in near}
+        means = place | {
+            id(i): float(np.mean([place[id(n)] for n in near[id(i)]]))
+            for i in layer
+            if id(i) in near
+        }
         layer.sort(key=lambda item: means[id(item)])
         place |= {id(item): float(k) for k, item in enumerate(layer)}
 
@@ -152,10 +182,20 @@ def _place(layers: Sequence[Sequence[Item]], links: Sequence[Link]) -> None:
             least = np.cumsum(steps)
             wanted = []
             for item in layer:
-                near = [link.source.x - _offset(link, frozenset(), links) for link in links if link.target is item]
-                near += [link.target.x + _offset(link, frozenset(), links) for link in links if link.source is item]
+                near = [
+                    link.source.x - _offset(link, frozenset(), links)
+                    for link in links
+                    if link.target is item
+                ]
+                near += [
+                    link.target.x + _offset(link, frozenset(), links)
+                    for link in links
+                    if link.source is item
+                ]
                 wanted.append(float(np.mean(near)) if near else item.x)
-            for item, x in zip(layer, isotonic_regression(np.array(wanted) - least).x + least, strict=True):
+            for item, x in zip(
+                layer, isotonic_regression(np.array(wanted) - least).x + least, strict=True
+            ):
                 item.x = float(x)
 
 
@@ -167,7 +207,9 @@ def _offset(link: Link, swapped: frozenset[int], links: Sequence[Link]) -> float
     if target.state is not None:
         right = (link.slot == 1) != (target.state in swapped)
         return (0.5 if right else -0.5) * (OP_WIDTH + 0.1)
-    others = sorted((other for other in links if other.target is target), key=lambda other: other.source.x)
+    others = sorted(
+        (other for other in links if other.target is target), key=lambda other: other.source.x
+    )
     place = next(k for k, other in enumerate(others) if other is link)
     return (place - (len(others) - 1) / 2) * PORT
 

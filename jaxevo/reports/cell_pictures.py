@@ -1,4 +1,5 @@
-"""Pictures, each as SVG and PNG: a genome's two cells; charts of runs are in `charts.py`. Neither imports JAX.
+"""Pictures, each as SVG and PNG: a genome's two cells; charts of runs are in `charts.py`. Neither
+imports JAX.
 
 Shapes and words tell things apart, colour only helps: all can be read in grey.
 """
@@ -34,22 +35,30 @@ def paths(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
-    """Writes `path`.svg and `path`.png, each whole or not at all; the same figure gives the same files."""
+    """Writes `path`.svg and `path`.png, each whole or not at all; the same figure gives the same
+    files.
+    """
     for target, metadata in zip(paths(path), ({"Date": None}, {}), strict=True):
         content = io.BytesIO()
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxevo"}):
-            figure.savefig(content, format=target.suffix[1:], facecolor="white", dpi=150, metadata=metadata)
+            figure.savefig(
+                content, format=target.suffix[1:], facecolor="white", dpi=150, metadata=metadata
+            )
         write_bytes(target, content.getvalue())
     return paths(path)
 
 
 def draw_cells(genome: Genome) -> Figure:
-    """Both cells side by side, as in the paper's figures 2 and 6: inputs above, the output FINAL below."""
+    """Both cells side by side, as in the paper's figures 2 and 6:
+
+    inputs above, the output FINAL below.
+    """
     cells = {"Normal cell": genome.normal, "Reduction cell": genome.reduction}
     layouts = [layout.arrange(cell) for cell in cells.values()]
     widths = [max(LEAST_WIDTH, arranged.size[0]) + 2 * MARGIN for arranged in layouts]
     height = max(arranged.size[1] for arranged in layouts) + TITLE + 2 * MARGIN
-    figure, left = Figure(figsize=(sum(widths), height)), 0.0
+    figure = Figure(figsize=(sum(widths), height))
+    left = 0.0
     for (name, cell), arranged, width in zip(cells.items(), layouts, widths, strict=True):
         axes = figure.add_axes((left / sum(widths), 0, width / sum(widths), 1))
         middle = arranged.size[0] / 2
@@ -63,13 +72,23 @@ def draw_cells(genome: Genome) -> Figure:
 
 
 def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, top: float) -> None:
-    depth = {id(link.source): 3 + k / len(arranged.links) / 2 for k, link in enumerate(arranged.links)}
+    depth = {
+        id(link.source): 3 + k / len(arranged.links) / 2 for k, link in enumerate(arranged.links)
+    }
     for link in arranged.links:
         begin, end = arranged.y[link.source.layer][1] + top, arranged.y[link.target.layer][0] + top
         is_node = link.target.state is not None and not link.target.is_lane
         arrive = end if is_node or link.target.is_lane else end - PAD
         shared = depth[id(link.source)]
-        _edge(axes, link.source.x, begin, arranged.end(link), arrive, shared, arrow=not link.target.is_lane)
+        _edge(
+            axes,
+            link.source.x,
+            begin,
+            arranged.end(link),
+            arrive,
+            shared,
+            arrow=not link.target.is_lane,
+        )
     for item in (item for layer in arranged.layers for item in layer):
         upper, lower = (y + top for y in arranged.y[item.layer])
         if item.is_lane:
@@ -81,7 +100,9 @@ def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, top: float) -> None:
             _draw_node(axes, cell, item, arranged, upper, lower)
 
 
-def _draw_node(axes: Axes, cell: Cell, item: Item, arranged: Layout, upper: float, lower: float) -> None:
+def _draw_node(
+    axes: Axes, cell: Cell, item: Item, arranged: Layout, upper: float, lower: float
+) -> None:
     """A block with the two operations and their concatenation."""
     assert item.state is not None
     node = cell.nodes[item.state - NUM_INPUTS]
@@ -95,7 +116,9 @@ def _draw_node(axes: Axes, cell: Cell, item: Item, arranged: Layout, upper: floa
     _box(axes, item.x, lower - PAD - OP_HEIGHT, item.width - 0.18, OP_HEIGHT, "#ffffff", name)
 
 
-def _box(axes: Axes, x: float, top: float, width: float, height: float, fill: str, text: str) -> None:
+def _box(
+    axes: Axes, x: float, top: float, width: float, height: float, fill: str, text: str
+) -> None:
     """A rounded box with its centre at `x`; blocks lie below arrows, and other boxes above."""
     shape = FancyBboxPatch(
         (x - width / 2, top),
@@ -109,25 +132,35 @@ def _box(axes: Axes, x: float, top: float, width: float, height: float, fill: st
     )
     axes.add_artist(shape)
     if text:
-        axes.text(x, top + height / 2, text, ha="center", va="center", fontsize=8.5, color=INK, zorder=5)
+        axes.text(
+            x, top + height / 2, text, ha="center", va="center", fontsize=8.5, color=INK, zorder=5
+        )
 
 
 def _line(axes: Axes, x: float, begin: float, end: float) -> None:
-    axes.add_artist(Line2D([x, x], [begin, end], color=EDGE, linewidth=1.2, zorder=3.9, solid_capstyle="butt"))
+    axes.add_artist(
+        Line2D([x, x], [begin, end], color=EDGE, linewidth=1.2, zorder=3.9, solid_capstyle="butt")
+    )
 
 
-def _edge(axes: Axes, x: float, y: float, end: float, arrive: float, depth: float, arrow: bool) -> None:
-    """From (x, y) to (end, arrive), leaving and arriving upright; white where it passes edges of a lower `depth`.
+def _edge(
+    axes: Axes, x: float, y: float, end: float, arrive: float, depth: float, arrow: bool
+) -> None:
+    """From (x, y) to (end, arrive), leaving and arriving upright; white where it passes edges of a
+    lower `depth`.
 
     Edges that leave the same place have the same depth, so that none is cut where they part.
     """
     middle = (y + arrive) / 2
-    vertices, codes = [(x, y), (x, middle), (end, middle), (end, arrive)], [Path.MOVETO, *[Path.CURVE4] * 3]
+    vertices = [(x, y), (x, middle), (end, middle), (end, arrive)]
+    codes = [Path.MOVETO, *[Path.CURVE4] * 3]
     style = "-"
     if arrow:  # straight on to the box
         vertices, codes = [*vertices, (end, arrive + PAD)], [*codes, Path.LINETO]
         style = "-|>,head_width=2.2,head_length=4"
     for zorder, color, width in ((depth, "white", 3.2), (depth + 1e-6, EDGE, 1.2)):
-        patch = FancyArrowPatch(path=Path(vertices, codes), arrowstyle=style, mutation_scale=1, color=color)
+        patch = FancyArrowPatch(
+            path=Path(vertices, codes), arrowstyle=style, mutation_scale=1, color=color
+        )
         patch.set(linewidth=width, zorder=zorder)
         axes.add_artist(patch)

@@ -1,4 +1,7 @@
-"""Charts of runs: how a search went, and what size of network has which error. Lines differ in dashes and markers."""
+"""Charts of runs:
+
+how a search went, and what size of network has which error. Lines differ in dashes and markers.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,21 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator, NullLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import (
+    EngFormatter,
+    MaxNLocator,
+    NullLocator,
+    PercentFormatter,
+    StrMethodFormatter,
+)
 
 from jaxevo.checked import MAX_NUMBER
 from jaxevo.errors import InputError
-from jaxevo.reports import cell_pictures as plots
-from jaxevo.reports import paper_tables as reproduction
-from jaxevo.reports import summary as report
+from jaxevo.reports import cell_pictures, paper_tables
+from jaxevo.reports.progress_chart import draw_progress
+from jaxevo.reports.style import BAND, COLORS, INK, MARKERS, PALE
 from jaxevo.run.reader import Run
 from jaxevo.run.result import Result
-from jaxevo.strategies.individual import Individual
-
-INK, GREY, LIGHT, BAND, PALE = "#1a1a1a", "#777777", "#c4c4c4", "#e2e2e2", "#7fa8d4"
-# Cycles of coprime lengths, so that a combination recurs late; colours differ in lightness too.
-STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
-COLORS = ("#08519c", "#c4640f", "#6b0f2a", "#45a99e", "#b18fd8")
-MARKERS = "os^dv*P<X>+x12"
-_BINS = 10  # points of a line of operator success
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +46,16 @@ class Point:
 # The paper's networks whose sizes it gives, by data set.
 PAPER = {
     dataset: tuple(
-        Point(f"{reproduction.LABELS[model]} (paper)", figure.parameters, figure.accuracy, published=True)
+        Point(
+            f"{paper_tables.LABELS[model]} (paper)",
+            figure.parameters,
+            figure.accuracy,
+            published=True,
+        )
         for model, figure in figures.items()
         if figure.parameters is not None
     )
-    for dataset, figures in reproduction.PUBLISHED.items()
+    for dataset, figures in paper_tables.PUBLISHED.items()
     if dataset != "usps"  # its table has no sizes
 }
 PAPER["svhn"] = PAPER["svhn_cropped"]
@@ -58,14 +64,16 @@ PAPER["svhn"] = PAPER["svhn_cropped"]
 def draw_run(
     run: Run, folder: pathlib.Path, known: int | None = None, missing_only: bool = False
 ) -> list[pathlib.Path]:
-    """Writes the pictures of a run, finished or not, and returns the paths written: none before the first fitness.
+    """Writes the pictures of a run, finished or not, and returns the paths written: none before the
+    first fitness.
 
-    The cells are those of the individual `known`, by default of the best. `missing_only` leaves what is there alone.
+    The cells are those of the individual `known`, by default of the best. `missing_only` leaves
+    what is there alone.
     """
     written = []
     for name, draw in _pictures(run, known).items():
-        if not (missing_only and all(path.exists() for path in plots.paths(folder / name))):
-            written += plots.save(draw(), folder / name)
+        if not (missing_only and all(path.exists() for path in cell_pictures.paths(folder / name))):
+            written += cell_pictures.save(draw(), folder / name)
     return written
 
 
@@ -73,9 +81,11 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
     """What can be drawn of a run: the names of files, and what draws them."""
     found: dict[str, Callable[[], Figure]] = {}
     if (shown := run.find(known)) is not None:
-        found["cells" if known is None else f"cells_{known}"] = lambda: plots.draw_cells(shown.genome)
+        found["cells" if known is None else f"cells_{known}"] = lambda: cell_pictures.draw_cells(
+            shown.genome
+        )
     if run.best is not None:
-        found["progress"] = lambda: progress(run)
+        found["progress"] = lambda: draw_progress(run)
     if run.result and run.result.test_interval and (paper := PAPER.get(run.config.data.dataset)):
         own = _own_point(run.path, run.result)
         found["parameters"] = lambda: parameters_against_error([own, *paper])
@@ -85,115 +95,24 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
 def _own_point(path: pathlib.Path, result: Result) -> Point:
     """Raises `InputError` for a result that has no place in the chart."""
     assert result.test_accuracy is not None and result.test_interval is not None
-    parameters, accuracy, (low, high) = result.parameters, result.test_accuracy, result.test_interval
+    parameters = result.parameters
+    accuracy = result.test_accuracy
+    (low, high) = result.test_interval
     if not 1 <= parameters <= MAX_NUMBER or not 0 <= low <= accuracy <= high <= 1:
         raise InputError(
-            f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy {accuracy:g} in {low:g} "
+            f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy "
+            f"{accuracy:g} in {low:g} "
             f"to {high:g}; restore result.json from a copy"
         )
     return Point("this run", parameters, accuracy, (low, high))
 
 
-def progress(run: Run) -> Figure:
-    """Fitness, B, parameters and the success of operators, all by generation, with stagnation avoidances."""
-    figure = Figure(figsize=(9, 10), layout="constrained")
-    panels = figure.subplots(4, 1, sharex=True)
-    _fitness(panels[0], run)
-    rows = report.generations(run)
-    for values, name, style in (
-        ([row.nodes_normal for row in rows], "normal cells", 0),
-        ([row.nodes_reduction for row in rows], "reduction cells", 1),
-    ):
-        _line(panels[1], [row.generation for row in rows], values, f"mean, {name}", style)
-    panels[1].set_ylabel("B of those born")
-    _parameters(panels[2], run)
-    _operators(panels[3], run)
-    for axes in panels:
-        for event in run.replay.events:
-            axes.axvline(event.generation, color=GREY, linewidth=0.9, linestyle=":" if event.kind == "soft" else "-")
-        axes.grid(color="#ebebeb")
-        axes.set_axisbelow(True)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9, handlelength=3.5)
-    panels[-1].set_xlabel("generation")
-    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    dataset = pathlib.Path(run.config.data.dataset).name[-40:]
-    figure.suptitle(_plain(f"{dataset}, {run.config.strategy}, seed {run.config.seed}"), fontsize=12)
-    return figure
-
-
-def _plain(text: str) -> str:
-    """Words of a record, in which dollars would begin a formula."""
-    return text.replace("$", r"\$")
-
-
-def _line(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, style: int) -> None:
-    marker = MARKERS[style % len(MARKERS)] if len(x) < 40 else None
-    color, dashes = COLORS[style % len(COLORS)], STYLES[style % len(STYLES)]
-    axes.plot(x, y, label=label, color=color, linestyle=dashes, marker=marker, markersize=4, linewidth=1.6)
-
-
-def _fitness(axes: Axes, run: Run) -> None:
-    rows = [row for row in report.generations(run) if row.best is not None and row.median is not None]
-    individuals = [candidate.individual for candidate in run.candidates.values()]
-    points = np.array([(i.generation, i.fitness) for i in individuals if i.fitness is not None]).reshape(-1, 2)
-    axes.scatter(points[:, 0], points[:, 1], s=9, color=LIGHT, label="each candidate")
-    generations = [row.generation for row in rows]
-    _line(axes, generations, [row.best for row in rows if row.best is not None], "best so far", 0)
-    _line(axes, generations, [row.median for row in rows if row.median is not None], "median of those born", 1)
-    for kind, style in (("soft", ":"), ("hard", "-")):
-        if any(event.kind == kind for event in run.replay.events):
-            axes.plot([], [], color=GREY, linewidth=0.9, linestyle=style, label=f"{kind} stagnation avoidance")
-    axes.set_ylabel("fitness (validation accuracy)")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-
-
-def _parameters(axes: Axes, run: Run) -> None:
-    sizes: dict[int, list[int]] = {}
-    best: Individual | None = None
-    bests: dict[int, int] = {}
-    for candidate in run.candidates.values():
-        individual = candidate.individual
-        sizes.setdefault(individual.generation, []).append(candidate.parameters)
-        if individual.fitness is not None and (best is None or individual.fitness > (best.fitness or 0.0)):
-            best = individual
-        if best is not None:
-            bests[individual.generation] = run.candidates[best.id].parameters
-    _line(axes, list(bests), list(bests.values()), "of the best so far", 0)
-    _line(axes, list(sizes), [statistics.median(values) for values in sizes.values()], "median of those born", 1)
-    axes.set_ylabel("parameters")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-
-
-def _operators(axes: Axes, run: Run) -> None:
-    """The share of an operator's children that beat their better parent, over some generations each."""
-    children = [c.individual for c in run.candidates.values() if c.individual.parents]
-    axes.set_ylabel("children that beat\ntheir better parent")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    if not children:
-        axes.text(0.5, 0.5, "no individual has parents", ha="center", va="center", transform=axes.transAxes)
-        return
-    last = max(child.generation for child in children)
-    edges = np.linspace(1, last + 1, min(_BINS, last) + 1)
-    for style, operator in enumerate(sorted({name for child in children for name in child.operators})):
-        x, y = [], []
-        for low, high in zip(edges, edges[1:], strict=False):
-            outcomes = [
-                report.beats_parents(run, child)
-                for child in children
-                if operator in child.operators and low <= child.generation < high
-            ]
-            if outcomes:
-                x.append((low + min(high - 1, last)) / 2)
-                y.append(statistics.fmean(outcomes))
-        _line(axes, x, y, _plain(operator), style)
-
-
 def parameters_against_error(points: Sequence[Point]) -> Figure:
-    """Test error by number of parameters, both logarithmic; points of a name share marker, colour and legend entry.
+    """Test error by number of parameters, both logarithmic; points of a name share marker, colour
+    and legend entry.
 
-    Markers are hollow, so that none hides another; the paper's are black. The legend stands beside the axes, and the
-    figure is as high as it.
+    Markers are hollow, so that none hides another; the paper's are black. The legend stands beside
+    the axes, and the figure is as high as it.
     """
     named: dict[str, list[Point]] = {}
     for point in points:
@@ -218,22 +137,33 @@ def parameters_against_error(points: Sequence[Point]) -> Figure:
 
 def _points(axes: Axes, name: str, group: Sequence[Point], marker: str, color: str) -> None:
     """Points of a name, and their mean in the legend."""
-    sizes, errors = ([point.parameters for point in group], [100 * (1 - point.accuracy) for point in group])
+    sizes = [point.parameters for point in group]
+    errors = [100 * (1 - point.accuracy) for point in group]
     of = f", mean of {len(group)}" if len(group) > 1 else ""
     label = f"{name}{of}: {statistics.fmean(sizes):,.0f}, {statistics.fmean(errors):.2f} %"
     ink, size, width = (INK, 6, 1.0) if group[0].published else (color, 8, 1.6)
-    style = {"linestyle": "none", "marker": marker, "fillstyle": "none", "markersize": size, "markeredgewidth": width}
+    style = {
+        "linestyle": "none",
+        "marker": marker,
+        "fillstyle": "none",
+        "markersize": size,
+        "markeredgewidth": width,
+    }
     axes.plot(sizes, errors, label=label, color=ink, clip_on=False, zorder=3, **style)
     for point, error in zip(group, errors, strict=True):
         if point.interval is not None:
             low, high = point.interval
             bars = [[100 * (high - point.accuracy)], [100 * (point.accuracy - low)]]
-            axes.errorbar(point.parameters, error, bars, linestyle="none", color=ink, capsize=3, linewidth=1.0)
+            axes.errorbar(
+                point.parameters, error, bars, linestyle="none", color=ink, capsize=3, linewidth=1.0
+            )
 
 
 def _error_axis(axes: Axes, points: Sequence[Point]) -> None:
     """Logarithmic; if there is an error of zero, linear below the least one above it."""
-    errors = [100 * (1 - value) for point in points for value in (point.accuracy, *(point.interval or ()))]
+    errors = [
+        100 * (1 - value) for point in points for value in (point.accuracy, *(point.interval or ()))
+    ]
     above = [error for error in errors if error > 0] or [1.0]
     ticks, (low, high) = _log_ticks(min(above), max(above))
     if min(errors) > 0:
@@ -248,20 +178,31 @@ def _error_axis(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _log_ticks(least: float, most: float) -> tuple[list[float], tuple[float, float]]:
-    """At least two and at most about ten ticks of a logarithmic axis, and its limits, which leave some room."""
+    """At least two and at most about ten ticks of a logarithmic axis, and its limits, which leave
+    some room.
+    """
     low, high = least / 1.1, most * 1.1
-    powers = [10.0**k for k in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)]
+    powers = [
+        10.0**k for k in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    ]
     fine = (1, 1.5, 2, 3, 4, 5, 6, 8)
     numbers = [digit * power for power in powers for digit in fine]
-    limits = max(number for number in numbers if number <= low), min(number for number in numbers if number >= high)
+    limits = (
+        max(number for number in numbers if number <= low),
+        min(number for number in numbers if number >= high),
+    )
     digits = (1,) if high > 1000 * low else (1, 2, 5) if high > 8 * low else fine
-    return [d * power for power in powers for d in digits if limits[0] <= d * power <= limits[1]], limits
+    return [
+        d * power for power in powers for d in digits if limits[0] <= d * power <= limits[1]
+    ], limits
 
 
 def best_so_far(curves: Mapping[str, np.ndarray], what: str) -> Figure:
-    """Best fitness by trainings done; `curves` are `[seeds, trainings]`: their mean, and from the least to the most.
+    """Best fitness by trainings done; `curves` are `[seeds, trainings]`: their mean, and from the
+    least to the most.
 
-    A panel for each, so that no number of them is too large to be told apart; the first one's mean is in all.
+    A panel for each, so that no number of them is too large to be told apart; the first one's mean
+    is in all.
     """
     (first, reference), *_ = curves.items()
     columns = math.ceil(math.sqrt(len(curves)))
@@ -271,7 +212,9 @@ def best_so_far(curves: Mapping[str, np.ndarray], what: str) -> Figure:
     for k, (axes, (name, values)) in enumerate(zip(panels, curves.items(), strict=False)):
         _seeds(axes, values)
         if k:  # wide and below, so that it is seen where the two agree
-            _steps(axes, reference.mean(0), f"mean of {first}", color=PALE, linewidth=4.0, zorder=1.5)
+            _steps(
+                axes, reference.mean(0), f"mean of {first}", color=PALE, linewidth=4.0, zorder=1.5
+            )
         axes.set_title(name, fontsize=10)
         if k + columns >= len(curves):
             axes.tick_params(labelbottom=True)
@@ -294,8 +237,25 @@ def _seeds(axes: Axes, values: np.ndarray) -> None:
     if len(values) > 1:
         trainings = np.arange(1, values.shape[1] + 1)
         label = "from its worst seed to its best"
-        axes.fill_between(trainings, values.min(0), values.max(0), color=BAND, linewidth=0, step="post", label=label)
-    _steps(axes, values.mean(0), "its mean", color=INK, linewidth=1.5, marker="o", markersize=4, markevery=[-1])
+        axes.fill_between(
+            trainings,
+            values.min(0),
+            values.max(0),
+            color=BAND,
+            linewidth=0,
+            step="post",
+            label=label,
+        )
+    _steps(
+        axes,
+        values.mean(0),
+        "its mean",
+        color=INK,
+        linewidth=1.5,
+        marker="o",
+        markersize=4,
+        markevery=[-1],
+    )
 
 
 def _steps(axes: Axes, values: np.ndarray, label: str, **style: Any) -> None:

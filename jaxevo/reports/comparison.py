@@ -1,7 +1,8 @@
-"""Several strategies on the same problem: what came out of their runs, in tables, and whether it may be chance.
+"""Several strategies on the same problem: what came out of their runs, in tables, and whether it
+may be chance.
 
-A budget is a number of trainings. Runs with the same seed share the split of the images, so strategies are compared
-seed by seed. JAX is not imported.
+A budget is a number of trainings. Runs with the same seed share the split of the images, so
+strategies are compared seed by seed. JAX is not imported.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import numpy as np
 
 from jaxevo.run.reader import Run
 
-MEASURES = {"validation": "best validation accuracy in the search", "test": "test accuracy of the winner"}
+MEASURES = {
+    "validation": "best validation accuracy in the search",
+    "test": "test accuracy of the winner",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,12 +50,14 @@ class Failure:
 def outcome(strategy: str, run: Run) -> Outcome:
     """Of a finished run."""
     assert run.result is not None and run.result.test_accuracy is not None
-    best, curve = 0.0, []
+    best = 0.0
+    curve = []
     for candidate in run.candidates.values():
         best = max(best, candidate.individual.fitness or 0.0)
         if candidate.reused is None:
             curve.append(best)
-    result, individuals = run.result, [candidate.individual for candidate in run.candidates.values()]
+    result = run.result
+    individuals = [candidate.individual for candidate in run.candidates.values()]
     return Outcome(
         strategy=strategy,
         seed=run.config.seed,
@@ -67,16 +73,23 @@ def outcome(strategy: str, run: Run) -> Outcome:
 
 
 def curves(outcomes: Sequence[Outcome]) -> dict[str, np.ndarray]:
-    """Strategy -> best fitness `[seeds, trainings]`; a run that came to its end earlier keeps its best."""
+    """Strategy -> best fitness `[seeds, trainings]`; a run that came to its end earlier keeps its
+    best.
+    """
     longest = max(len(each.curve) for each in outcomes)
     return {
-        strategy: np.array([[*each.curve, *[each.validation] * (longest - len(each.curve))] for each in runs])
+        strategy: np.array(
+            [[*each.curve, *[each.validation] * (longest - len(each.curve))] for each in runs]
+        )
         for strategy, runs in _by_strategy(outcomes).items()
     }
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """A row a strategy: means over the seeds and standard deviations, which one seed does not have."""
+    """A row a strategy:
+
+    means over the seeds and standard deviations, which one seed does not have.
+    """
     rows = []
     for strategy, runs in _by_strategy(outcomes).items():
         row: dict[str, Any] = {"strategy": strategy, "seeds": len(runs)}
@@ -84,14 +97,18 @@ def summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             values = [getattr(each, name) for each in runs]
             row |= {name: float(np.mean(values))}
             row |= {f"{name}_sd": float(np.std(values, ddof=1)) if len(values) > 1 else None}
-        row |= {name: float(np.mean([getattr(r, name) for r in runs])) for name in ("parameters", "trainings")}
+        row |= {
+            name: float(np.mean([getattr(r, name) for r in runs]))
+            for name in ("parameters", "trainings")
+        }
         row["duplicates"] = float(np.mean([1 - each.trainings / each.candidates for each in runs]))
         rows.append(row)
     return rows
 
 
 def paired_tests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """The first strategy against each other one, seed by seed: mean difference and two-sided p-values.
+    """The first strategy against each other one, seed by seed: mean difference and two-sided
+    p-values.
 
     With one seed there is no test; a Wilcoxon test of n seeds cannot give less than 2 / 2^n.
     """
@@ -101,7 +118,9 @@ def paired_tests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     rows = []
     for other, theirs in others:
         for name in MEASURES:
-            of_mine, of_theirs = ({each.seed: getattr(each, name) for each in runs} for runs in (mine, theirs))
+            of_mine, of_theirs = (
+                {each.seed: getattr(each, name) for each in runs} for runs in (mine, theirs)
+            )
             seeds = sorted(of_mine.keys() & of_theirs.keys())
             if not seeds:  # as runs failed
                 continue
@@ -127,17 +146,34 @@ def alike(outcomes: Sequence[Outcome]) -> list[list[str]]:
 
 def markdown(outcomes: Sequence[Outcome], caption: str, failures: Sequence[Failure] = ()) -> str:
     """Summary, curves and tests as Markdown, and what they cannot show."""
-    parts = [[caption], _summary_table(outcomes, failures), _curve_table(outcomes), _test_table(outcomes)]
+    parts = [
+        [caption],
+        _summary_table(outcomes, failures),
+        _curve_table(outcomes),
+        _test_table(outcomes),
+    ]
     parts += [[sentence] for sentence in _remarks(outcomes, failures)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(names)} |", "|---" * len(names) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return [
+        f"| {' | '.join(names)} |",
+        "|---" * len(names) + "|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
 
 
 def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> list[str]:
-    names = ("strategy", "seeds", "best validation", "test", "parameters", "trainings", "duplicates")
+    names = (
+        "strategy",
+        "seeds",
+        "best validation",
+        "test",
+        "parameters",
+        "trainings",
+        "duplicates",
+    )
     failed = collections.Counter(failure.strategy for failure in failures)
     rows = []
     for row in summary(outcomes):
@@ -154,7 +190,7 @@ def _failed(number: int) -> str:
 
 
 def _curve_table(outcomes: Sequence[Outcome]) -> list[str]:
-    """The mean curve and its spread, after a sixth of the trainings, a third, two thirds and all."""
+    """Mean and spread after a sixth, a third, two thirds and all of the trainings."""
     found = curves(outcomes)
     longest = next(iter(found.values())).shape[1]
     trainings = sorted({max(1, round(longest * part)) for part in (1 / 6, 1 / 3, 2 / 3, 1)})
@@ -169,9 +205,17 @@ def _curve_table(outcomes: Sequence[Outcome]) -> list[str]:
 def _test_table(outcomes: Sequence[Outcome]) -> list[str]:
     rows = []
     for row in paired_tests(outcomes):
-        values = ("-" if row[name] is None else f"{row[name]:.3f}" for name in ("wilcoxon_p", "t_p"))
-        rows.append((row["strategies"], row["measure"], f"{100 * row['difference']:+.2f} points", *values))
-    return _table(("seed by seed", "of", "mean difference", "p (Wilcoxon)", "p (paired t)"), rows) if rows else []
+        values = (
+            "-" if row[name] is None else f"{row[name]:.3f}" for name in ("wilcoxon_p", "t_p")
+        )
+        rows.append(
+            (row["strategies"], row["measure"], f"{100 * row['difference']:+.2f} points", *values)
+        )
+    return (
+        _table(("seed by seed", "of", "mean difference", "p (Wilcoxon)", "p (paired t)"), rows)
+        if rows
+        else []
+    )
 
 
 def _remarks(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Iterator[str]:
@@ -183,9 +227,14 @@ def _remarks(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Iterat
         yield f"{listed} found the same in every seed: this budget cannot tell them apart."
     for strategy, runs in _by_strategy(outcomes).items():
         if all(each.generations == 1 for each in runs):
-            yield f"{strategy} never got beyond its first generation: within this budget it selected nothing."
+            yield (
+                f"{strategy} never got beyond its first generation: within this budget it "
+                "selected nothing."
+            )
     for failure in failures:
-        yield f"{failure.strategy}, seed {failure.seed}, is left out, as it failed: {failure.reason}."
+        yield (
+            f"{failure.strategy}, seed {failure.seed}, is left out, as it failed: {failure.reason}."
+        )
 
 
 def _how_much_it_says(seeds: int) -> str:
@@ -194,18 +243,24 @@ def _how_much_it_says(seeds: int) -> str:
     least = 2 / 2**seeds
     few = " So few seeds can hardly show anything but a large difference." if least > 0.05 else ""
     return (
-        f"Two-sided p-values, not corrected for the number of comparisons; with {seeds} seeds the Wilcoxon test cannot "
+        f"Two-sided p-values, not corrected for the number of comparisons; with {seeds} seeds the "
+        "Wilcoxon test cannot "
         f"give less than {least:.3g}.{few}"
     )
 
 
 def table_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """A row a run, without its curve and its winner's genome."""
-    return [{k: v for k, v in dataclasses.asdict(each).items() if k not in ("curve", "winner")} for each in outcomes]
+    return [
+        {k: v for k, v in dataclasses.asdict(each).items() if k not in ("curve", "winner")}
+        for each in outcomes
+    ]
 
 
 def document(
-    outcomes: Sequence[Outcome], settings: Mapping[str, Mapping[str, Any]], failures: Sequence[Failure] = ()
+    outcomes: Sequence[Outcome],
+    settings: Mapping[str, Mapping[str, Any]],
+    failures: Sequence[Failure] = (),
 ) -> dict[str, Any]:
     """Everything as plain values for JSON; `settings`: those of each strategy."""
     return {

@@ -1,4 +1,5 @@
-"""The paper's three tables: which models are compared on what, the published figures, and at which budget.
+"""The paper's three tables: which models are compared on what, the published figures, and at which
+budget.
 
 Rows are measured by `launch/reproduce.py`; here they become Markdown. JAX is not imported.
 """
@@ -32,7 +33,9 @@ LABELS = {
 }
 SEARCHED = {name: STRATEGIES[name] for name in ("aco", "aging")}
 NOTES = {
-    "deepswarm": "published only; there the test images had a part in fitness and in the choice of weights",
+    "deepswarm": (
+        "published only; there the test images had a part in fitness and in the choice of weights"
+    ),
     "aging": "the paper: never converged with so small a population",
 }
 
@@ -44,7 +47,8 @@ class Published(NamedTuple):
     accuracy: float
 
 
-# By the data set tested on; on USPS after training on MNIST. Tables "ablation" and "digits" agree on EvoA and EvoB.
+# By the data set tested on; on USPS after training on MNIST. Tables "ablation" and "digits" agree
+# on EvoA and EvoB.
 PUBLISHED: dict[str, dict[str, Published]] = {
     "mnist": {
         "resnet18": Published(11_180_000, 0.9956),
@@ -67,7 +71,11 @@ PUBLISHED: dict[str, dict[str, Published]] = {
         "evoA": Published(None, 0.9640),
     },
 }
-OFFICIAL_SIZES = {"mnist": (60_000, 10_000), "svhn_cropped": (73_257, 26_032), "usps": (7_291, 2_007)}
+OFFICIAL_SIZES = {
+    "mnist": (60_000, 10_000),
+    "svhn_cropped": (73_257, 26_032),
+    "usps": (7_291, 2_007),
+}
 
 
 class Task(NamedTuple):
@@ -110,11 +118,17 @@ class Budget:
 
 
 _TINY_SEARCH = {
-    **{"population_size": 3, "num_offspring": 3, "num_generations": 20, "max_trainings": 4, "num_ants": 3},
+    **{
+        "population_size": 3,
+        "num_offspring": 3,
+        "num_generations": 20,
+        "max_trainings": 4,
+        "num_ants": 3,
+    },
     **{"train_examples": 640, "epochs": 4, "validation_fraction": 0.01, "retrain_best": 0},
 }
-# The paper's SVHN network has "N=4, D=32 and each normal cell repeated thrice". Only D=32 with N=3 makes its 0.22 M and
-# 0.21 M parameters on MNIST to its 0.39 M and 0.37 M there.
+# The paper's SVHN network has "N=4, D=32 and each normal cell repeated thrice". Only D=32 with N=3
+# makes its 0.22 M and 0.21 M parameters on MNIST to its 0.39 M and 0.37 M there.
 SVHN_AS_WRITTEN = NetworkConfig(channels=32, num_normal_cells=4, normal_repeats=3)
 _PAPER_NETWORKS = {"mnist": NetworkConfig(), "svhn_cropped": NetworkConfig(channels=32)}
 BUDGETS = {
@@ -123,13 +137,18 @@ BUDGETS = {
         1,
         TrainingConfig(epochs=1, learning_rate=1e-2),
         2560,
-        {name: dataclasses.replace(network, channels=8) for name, network in _PAPER_NETWORKS.items()},
+        {
+            name: dataclasses.replace(network, channels=8)
+            for name, network in _PAPER_NETWORKS.items()
+        },
         "quick",
         _TINY_SEARCH,
     ),
     # A night or two on two cores.
     "cpu": Budget(1, TrainingConfig(epochs=3, learning_rate=3e-3), 0, _PAPER_NETWORKS, "quick", {}),
-    "paper": Budget(5, TrainingConfig(epochs=100, learning_rate=1e-3), 0, _PAPER_NETWORKS, "paper", {}),
+    "paper": Budget(
+        5, TrainingConfig(epochs=100, learning_rate=1e-3), 0, _PAPER_NETWORKS, "paper", {}
+    ),
 }
 
 
@@ -137,8 +156,22 @@ def published_row(model: str, task: Task) -> dict[str, Any]:
     """A row of what is known without measuring; the empty entries are for what is measured."""
     found = PUBLISHED[task.tested_on].get(model)
     return {
-        **{"model": LABELS[model], **task._asdict(), "resize": None, "parameters": None, "multiply_adds": None},
-        **{"mean": None, "std": None, "low": None, "high": None, "seeds": 0, "seconds": None, "device": None},
+        **{
+            "model": LABELS[model],
+            **task._asdict(),
+            "resize": None,
+            "parameters": None,
+            "multiply_adds": None,
+        },
+        **{
+            "mean": None,
+            "std": None,
+            "low": None,
+            "high": None,
+            "seeds": 0,
+            "seconds": None,
+            "device": None,
+        },
         "training": None,
         "paper_parameters": found.parameters if found else None,
         "paper_accuracy": found.accuracy if found else None,
@@ -153,12 +186,23 @@ def sentence(row: Mapping[str, Any]) -> str:
         return f"{_why_not(row)}{paper}; {row['note']}"
     resized = f"{row['resize']}: " if row["resize"] else ""
     interval = f"95 % interval {row['low']:.2%} to {row['high']:.2%}"
-    return f"{resized}{row['mean']:.2%} ({interval}), {row['parameters']:,} parameters, {row['training']}{paper}"
+    return (
+        f"{resized}{row['mean']:.2%} ({interval}), {row['parameters']:,} parameters, "
+        f"{row['training']}{paper}"
+    )
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     """A table with its caption."""
-    names = ("model", "tested on", "parameters", "multiply-adds", "test accuracy", "95 % interval", "s a training")
+    names = (
+        "model",
+        "tested on",
+        "parameters",
+        "multiply-adds",
+        "test accuracy",
+        "95 % interval",
+        "s a training",
+    )
     names += ("paper: parameters", "paper: accuracy", "training, remarks")
     lines = [caption, "", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for row in rows:
@@ -178,24 +222,36 @@ def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
 
 
 def unofficial(name: str, train: int, test: int | None) -> str:
-    """A sentence for a caption if so many images cannot be the official split's, else nothing; None: not used."""
+    """A sentence for a caption if so many images cannot be the official split's, else nothing;
+    None: not used.
+    """
     official = OFFICIAL_SIZES[name]
     if (train, official[1] if test is None else test) == official:
         return ""
     tests = "" if test is None else f" and {test:,} test"
     return (
-        f"{name} is here a sample of {train:,} training{tests} images, not the official split: figures made with it "
+        f"{name} is here a sample of {train:,} training{tests} images, not the official split: "
+        "figures made with it "
         "cannot be compared with published ones."
     )
 
 
 def read_part(path: pathlib.Path, kinds: Mapping[str, type | types.UnionType]) -> dict[str, Any]:
-    """What a finished part of a table left, with values of these types. Raises `InputError` naming the file."""
+    """What a finished part of a table left, with values of these types.
+
+    Raises `InputError` naming the file.
+    """
     found = read_json(path)
     for name, kind in kinds.items():
         there = isinstance(found, dict) and name in found
-        if not there or not isinstance(found[name], kind) or (kind is float and not 0 <= found[name] < math.inf):
-            raise InputError(f"{path} is damaged ({name}); delete it, and the same command makes it again")
+        if (
+            not there
+            or not isinstance(found[name], kind)
+            or (kind is float and not 0 <= found[name] < math.inf)
+        ):
+            raise InputError(
+                f"{path} is damaged ({name}); delete it, and the same command makes it again"
+            )
     return found
 
 

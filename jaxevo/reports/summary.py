@@ -1,4 +1,7 @@
-"""What is in a run, summed up: pure functions of the `Run` that `records.load` reads. JAX is not imported."""
+"""What is in a run, summed up:
+
+pure functions of the `Run` that `records.load` reads. JAX is not imported.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,9 @@ class Rate:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorSuccess:
-    """How those fared that an operator had a part in; each counts for all of its operators, a failed one as worse."""
+    """How those fared that an operator had a part in; each counts for all of its operators, a
+    failed one as worse.
+    """
 
     operator: str
     applied: int
@@ -61,7 +66,8 @@ class OperatorSuccess:
 
 def state(run: Run) -> str:
     """Complete, or how far it has come."""
-    config, replay = run.config, run.replay
+    config = run.config
+    replay = run.replay
     if run.result:
         return "complete"
     if not run.searched:
@@ -69,21 +75,30 @@ def state(run: Run) -> str:
         return f"incomplete: {where}, {len(run.candidates)} candidates known"
     asked = config.retrain_best * config.retrain_seeds
     if len(run.records.retrainings) < asked and not run.checkpoints["final"]:
-        return f"incomplete: training the best again, {len(run.records.retrainings)} of at most {asked} trainings known"
+        return (
+            f"incomplete: training the best again, {len(run.records.retrainings)} of at most "
+            f"{asked} trainings known"
+        )
     epoch = max(run.checkpoints["final"], default=0)
-    return f"incomplete: in the final training, after epoch {epoch} of {config.final_training.epochs}"
+    return (
+        f"incomplete: in the final training, after epoch {epoch} of {config.final_training.epochs}"
+    )
 
 
 def header(run: Run) -> dict[str, str]:
     """What run this is and what came out, in words."""
-    data, about, result = run.config.data, run.about, run.result
+    data = run.config.data
+    about = run.about
+    result = run.result
     lines = {
         "run": printable(str(run.path)),
         "state": state(run),
         "data set": f"{data.dataset}, preset {about['preset']}, seed {run.config.seed}",
         "device": about["device"],
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
-        "checkpoints": "; ".join(f"{k} {', '.join(map(str, v)) or 'none'}" for k, v in run.checkpoints.items()),
+        "checkpoints": "; ".join(
+            f"{k} {', '.join(map(str, v)) or 'none'}" for k, v in run.checkpoints.items()
+        ),
     }
     if result:
         lines["result"] = f"individual {result.id}: {accuracy_line(result)}"
@@ -91,24 +106,39 @@ def header(run: Run) -> dict[str, str]:
 
 
 def generations(run: Run) -> list[Generation]:
-    """The course of the search; individuals drawn after hard stagnation avoidance belong to the generation it ended."""
+    """The course of the search; individuals drawn after hard stagnation avoidance belong to the
+    generation it ended.
+    """
     rows: list[Generation] = []
     best: float | None = None
-    for number in sorted({candidate.individual.generation for candidate in run.candidates.values()}):
-        born = [candidate for candidate in run.candidates.values() if candidate.individual.generation == number]
+    for number in sorted(
+        {candidate.individual.generation for candidate in run.candidates.values()}
+    ):
+        born = [
+            candidate
+            for candidate in run.candidates.values()
+            if candidate.individual.generation == number
+        ]
         fitness = [c.individual.fitness for c in born if c.individual.fitness is not None]
         best = max((value for value in (best, *fitness) if value is not None), default=None)
-        nodes = [(c.individual.genome.normal.num_nodes, c.individual.genome.reduction.num_nodes) for c in born]
+        nodes = [
+            (c.individual.genome.normal.num_nodes, c.individual.genome.reduction.num_nodes)
+            for c in born
+        ]
         normal, reduction = (statistics.fmean(column) for column in zip(*nodes, strict=True))
         reused = sum(candidate.reused is not None for candidate in born)
         median = statistics.median(fitness) if fitness else None
         failed = len(born) - len(fitness)
-        rows.append(Generation(number, best, median, normal, reduction, len(born) - reused, reused, failed))
+        rows.append(
+            Generation(number, best, median, normal, reduction, len(born) - reused, reused, failed)
+        )
     return rows
 
 
 def operator_success(run: Run) -> list[OperatorSuccess]:
-    """For each operator, the most often applied first, what became of the individuals it had a part in."""
+    """For each operator, the most often applied first, what became of the individuals it had a part
+    in.
+    """
     made: dict[str, list[Individual]] = {}
     for candidate in run.candidates.values():
         for operator in dict.fromkeys(candidate.individual.operators):
@@ -125,7 +155,9 @@ def operator_success(run: Run) -> list[OperatorSuccess]:
 def beats_parents(run: Run, child: Individual) -> bool:
     """True if a child is better than both parents, or its only one."""
     parents = [run.candidates[parent].individual.fitness for parent in child.parents]
-    return child.fitness is not None and all(value is not None and child.fitness > value for value in parents)
+    return child.fitness is not None and all(
+        value is not None and child.fitness > value for value in parents
+    )
 
 
 def _rate(outcomes: Iterable[bool]) -> Rate | None:
@@ -137,47 +169,76 @@ def _rate(outcomes: Iterable[bool]) -> Rate | None:
 
 def ancestors(run: Run, of: int) -> list[Individual]:
     """An individual and all that it descends from, by id."""
-    found, waiting = set(), {of}
+    found = set()
+    waiting = {of}
     while waiting:
         found |= waiting
-        waiting = {parent for known in waiting for parent in run.candidates[known].individual.parents} - found
+        waiting = {
+            parent for known in waiting for parent in run.candidates[known].individual.parents
+        } - found
     return [run.candidates[known].individual for known in sorted(found)]
 
 
 def failures(run: Run) -> dict[str, int]:
     """How many candidates failed for each reason, the most frequent first."""
-    return dict(Counter(c.failure for c in run.candidates.values() if c.failure is not None).most_common())
+    return dict(
+        Counter(c.failure for c in run.candidates.values() if c.failure is not None).most_common()
+    )
 
 
 def seconds(run: Run) -> dict[str, dict[str, float]]:
-    """Where the time went: step of the run -> part -> seconds; the final training's are known once it is complete."""
+    """Where the time went:
+
+    step of the run -> part -> seconds; the final training's are known once it is complete.
+    """
     spent = {}
-    for step, records in (("search", list(run.candidates.values())), ("retraining", run.records.retrainings)):
-        spent[step] = {part: math.fsum(record.seconds.get(part, 0.0) for record in records) for part in PARTS}
+    for step, records in (
+        ("search", list(run.candidates.values())),
+        ("retraining", run.records.retrainings),
+    ):
+        spent[step] = {
+            part: math.fsum(record.seconds.get(part, 0.0) for record in records) for part in PARTS
+        }
         spent[step]["total"] = math.fsum(spent[step].values())
-    return spent | ({"final training": {"total": run.result.seconds["final"]}} if run.result else {})
+    return spent | (
+        {"final training": {"total": run.result.seconds["final"]}} if run.result else {}
+    )
 
 
 def draw(cell: Cell) -> list[str]:
-    """A cell as text: a line a node, by depth, which is the longest way from the input; then what makes the output."""
+    """A cell as text:
+
+    a line a node, by depth, which is the longest way from the input; then what makes the output.
+    """
     depth = cell.depths()
     # Both inputs are one tensor.
     names = ["input" if s < NUM_INPUTS else f"node {s - NUM_INPUTS}" for s in range(len(depth))]
-    calls = {s: [f"{op}({names[i]})" for i, op in n.operands] for s, n in enumerate(cell.nodes, NUM_INPUTS)}
+    calls = {
+        s: [f"{op}({names[i]})" for i, op in n.operands]
+        for s, n in enumerate(cell.nodes, NUM_INPUTS)
+    }
     width = max(len(left) for left, _ in calls.values()) + 1
-    lines, shown = [], 0
+    lines = []
+    shown = 0
     for s in sorted(calls, key=lambda s: (depth[s], s)):
         label = f"depth {depth[s]}" if depth[s] > shown else ""
-        lines.append(f"{label:<8}  {names[s]:<7} = concat( {calls[s][0] + ',':<{width}} {calls[s][1]} )")
+        lines.append(
+            f"{label:<8}  {names[s]:<7} = concat( {calls[s][0] + ',':<{width}} {calls[s][1]} )"
+        )
         shown = depth[s]
     outputs = ", ".join(names[s] for s in cell.unused_states())
     return [*lines, f"{'output':<17} = " + (f"concat( {outputs} )" if "," in outputs else outputs)]
 
 
 def export_best(run: Run, path: pathlib.Path) -> None:
-    """Writes the genome file of the best, as the search does at its end. Raises `InputError` where there is a file."""
+    """Writes the genome file of the best, as the search does at its end.
+
+    Raises `InputError` where there is a file.
+    """
     if run.best is None:
-        raise InputError(f"{run.path} has no individual with a fitness yet, so there is nothing to export")
+        raise InputError(
+            f"{run.path} has no individual with a fitness yet, so there is nothing to export"
+        )
     metadata = run.candidates[run.best.id].metadata(run.config.data.dataset, run.config.seed)
     if run.result:
         metadata |= {"retrained_fitness": run.result.retrained_fitness}
@@ -191,8 +252,11 @@ def export_best(run: Run, path: pathlib.Path) -> None:
 
 def document(run: Run, shown: Individual | None) -> dict[str, Any]:
     """All of the above as plain values for JSON, with `shown`'s genome and lineage."""
-    best, lists = run.best, (run.replay.population, [] if shown is None else ancestors(run, shown.id))
-    population, lineage = ([individual.to_dict() | _sizes(run, individual) for individual in those] for those in lists)
+    best = run.best
+    lists = (run.replay.population, [] if shown is None else ancestors(run, shown.id))
+    population, lineage = (
+        [individual.to_dict() | _sizes(run, individual) for individual in those] for those in lists
+    )
     return {
         "workdir": str(run.path),
         "dataset": run.config.data.dataset,
@@ -218,4 +282,7 @@ def document(run: Run, shown: Individual | None) -> dict[str, Any]:
 
 def _sizes(run: Run, individual: Individual) -> dict[str, Any]:
     candidate = run.candidates[individual.id]
-    return {name: getattr(candidate, name) for name in ("parameters", "multiply_adds", "reused", "failure")}
+    return {
+        name: getattr(candidate, name)
+        for name in ("parameters", "multiply_adds", "reused", "failure")
+    }

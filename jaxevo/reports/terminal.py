@@ -1,4 +1,7 @@
-"""A run in the terminal: tables of its generations, population, operators, events and times, and a lineage."""
+"""A run in the terminal:
+
+tables of its generations, population, operators, events and times, and a lineage.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ def percent(value: float | None) -> str:
 
 
 def show(console: Console, title: str, headings: str, rows: Iterable[tuple]) -> None:
-    """A table, if there are rows; columns are flush right but for headings that begin with `<`; long text is folded."""
+    """A table, if there are rows; columns are flush right but for headings that begin with `<`;
+    long text is folded.
+    """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     for heading in headings.split("|"):
         justify = "left" if heading.startswith("<") else "right"
@@ -55,12 +60,19 @@ def print_generations(run: Run, console: Console) -> None:
     low, high = min(values, default=0.0), max(values, default=0.0)
     table = []
     for row in rows:
-        median, best = (round(BAR * ((value or low) - low) / ((high - low) or 1)) for value in (row.median, row.best))
+        median, best = (
+            round(BAR * ((value or low) - low) / ((high - low) or 1))
+            for value in (row.median, row.best)
+        )
         nodes = f"{row.nodes_normal:.1f} {row.nodes_reduction:.1f}"
         counts = (row.trainings, row.reused, row.failed, "━" * median + "─" * (best - median))
         table.append((row.generation, percent(row.best), percent(row.median), nodes, *counts))
-    title = "GENERATIONS  best so far ─; of those born in it: median fitness ━, mean B of both cells"
-    show(console, title, f"gen.|best|median|B|trained|reused|failed|<{low:.2%} to {high:.2%}", table)
+    title = (
+        "GENERATIONS  best so far ─; of those born in it: median fitness ━, mean B of both cells"
+    )
+    show(
+        console, title, f"gen.|best|median|B|trained|reused|failed|<{low:.2%} to {high:.2%}", table
+    )
 
 
 def print_population(run: Run, console: Console) -> None:
@@ -69,24 +81,42 @@ def print_population(run: Run, console: Console) -> None:
         nodes = f"{member.genome.normal.num_nodes} {member.genome.reduction.num_nodes}"
         origin = (" ".join(map(str, member.parents)), ", ".join(member.operators))
         parameters = f"{run.candidates[member.id].parameters:,}"
-        rows.append((member.id, member.generation, percent(member.fitness), nodes, parameters, *origin))
+        rows.append(
+            (member.id, member.generation, percent(member.fitness), nodes, parameters, *origin)
+        )
     headings = "id|born|fitness|B|parameters|<parents|<operators"
     show(console, "POPULATION  with B of the normal and the reduction cell", headings, rows)
 
 
 def print_events(run: Run, console: Console) -> None:
     success = summary.operator_success(run)
-    rates = [(row.operator, row.applied, row.beat_better_parent or "", row.survived or "") for row in success]
+    rates = [
+        (row.operator, row.applied, row.beat_better_parent or "", row.survived or "")
+        for row in success
+    ]
     title = "OPERATORS  95 % intervals in brackets; a child counts for each of its operators"
     show(console, title, "<|applied|<beat the better parent|<survived its generation", rates)
     events = [(e.generation, e.kind, e.best_id, percent(e.best_fitness)) for e in run.replay.events]
     show(console, "STAGNATION AVOIDANCE", "generation|<kind|best|fitness", events)
-    before = {r.id: percent(run.candidates[r.id].individual.fitness) for r in run.records.retrainings}
-    again = [(r.id, r.repeat, before[r.id], percent(r.fitness), r.failure or "") for r in run.records.retrainings]
+    before = {
+        r.id: percent(run.candidates[r.id].individual.fitness) for r in run.records.retrainings
+    }
+    again = [
+        (r.id, r.repeat, before[r.id], percent(r.fitness), r.failure or "")
+        for r in run.records.retrainings
+    ]
     show(console, "THE BEST TRAINED AGAIN", "id|seed|in the search|now|<failure", again)
-    show(console, "FAILURES", "number|<reason", [(count, reason) for reason, count in summary.failures(run).items()])
+    show(
+        console,
+        "FAILURES",
+        "number|<reason",
+        [(count, reason) for reason, count in summary.failures(run).items()],
+    )
     columns = (*summary.PARTS, "total")
-    spent = [(step, *(f"{of[c]:.1f}" if c in of else "" for c in columns)) for step, of in summary.seconds(run).items()]
+    spent = [
+        (step, *(f"{of[c]:.1f}" if c in of else "" for c in columns))
+        for step, of in summary.seconds(run).items()
+    ]
     show(console, "SECONDS", "<|" + "|".join(columns), spent)
 
 
@@ -94,9 +124,13 @@ def lineage(run: Run, known: int, depth: int, expanded: set[int]) -> Tree:
     """An individual with its ancestors below it; the parents of each are shown once."""
     individual = run.candidates[known].individual
     fitness = "failed" if individual.fitness is None else percent(individual.fitness)
-    tree = Tree(f"{known}: {fitness}, generation {individual.generation}, {', '.join(individual.operators)}")
+    tree = Tree(
+        f"{known}: {fitness}, generation {individual.generation}, {', '.join(individual.operators)}"
+    )
     if individual.parents and (known in expanded or not depth):
-        tree.label = f"{tree.label} (parents: see {'above' if known in expanded else f'--id={known}'})"
+        tree.label = (
+            f"{tree.label} (parents: see {'above' if known in expanded else f'--id={known}'})"
+        )
     else:
         expanded.add(known)
         parents = dict.fromkeys(individual.parents)
@@ -106,16 +140,21 @@ def lineage(run: Run, known: int, depth: int, expanded: set[int]) -> Tree:
 
 def print_individual(run: Run, known: int, console: Console) -> None:
     candidate = run.candidates[known]
-    genome, sizes = candidate.individual.genome, f"{candidate.parameters:,} parameters"
+    genome = candidate.individual.genome
+    sizes = f"{candidate.parameters:,} parameters"
     sizes += f", {candidate.multiply_adds:,} multiply-adds an image"
-    notes = "" if candidate.reused is None else f", isomorphic to {candidate.reused}, whose fitness it got"
+    notes = (
+        ""
+        if candidate.reused is None
+        else f", isomorphic to {candidate.reused}, whose fitness it got"
+    )
     notes += f", failed: {candidate.failure}" if candidate.failure else ""
-    console.print(f"\nINDIVIDUAL {known}  {sizes}{notes}", lineage(run, known, LINEAGE_DEPTH, set()), sep="\n")
+    console.print(
+        f"\nINDIVIDUAL {known}  {sizes}{notes}", lineage(run, known, LINEAGE_DEPTH, set()), sep="\n"
+    )
     print_cells(genome, str(known), console)
 
 
 def print_cells(genome: Genome, of: str, console: Console) -> None:
     for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
         console.print(f"\n{kind.upper()} CELL OF {of}", *summary.draw(cell), sep="\n")
-
-

@@ -1,1 +1,4 @@
-"""The search space: genomes, how they vary, and the sizes of their networks. Nothing here imports JAX."""
+"""The search space:
+
+genomes, how they vary, and the sizes of their networks. Nothing here imports JAX.
+"""

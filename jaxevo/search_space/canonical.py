@@ -1,7 +1,7 @@
 """Which cells are isomorphic: a text that two cells share exactly if they describe the same graph.
 
-The order of a node's operands, the order of nodes where the graph allows another, and which of the two
-equal inputs is read make no difference.
+The order of a node's operands, the order of nodes where the graph allows another, and which of the
+two equal inputs is read make no difference.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from jaxevo.search_space.genome import NUM_INPUTS, Cell
 
 @functools.lru_cache(maxsize=4096)
 def canonical_cell(cell: Cell) -> str:
-    """The smallest listing of a cell over all its topological orders, where a node comes soon after those it reads.
+    """The smallest listing of a cell over all its topological orders, where a node comes soon after
+    those it reads.
 
-    Listings grow node by node; of all partial listings only the smallest are kept, so ties (nodes that look alike so
-    far) are the only branching, and of those with equal futures one is enough.
+    Listings grow node by node; of all partial listings only the smallest are kept, so ties (nodes
+    that look alike so far) are the only branching, and of those with equal futures one is enough.
     """
-    labels: list[dict[int, int]] = [{0: 0, 1: 0}]  # state -> its number in the listing; the inputs are alike
+    labels: list[dict[int, int]] = [
+        {0: 0, 1: 0}
+    ]  # state -> its number in the listing; the inputs are alike
     listing: list[tuple[tuple[int, str], ...]] = []
     for position in range(1, cell.num_nodes + 1):
         best: tuple[tuple[int, str], ...] | None = None
@@ -28,10 +31,12 @@ def canonical_cell(cell: Cell) -> str:
             for state, node in enumerate(cell.nodes, NUM_INPUTS):
                 if state in label or not all(i in label for i in node.inputs):
                     continue
-                # Numbers count downwards: readers of the latest states come first and soon tell like nodes apart.
+                # Numbers count downwards: readers of the latest states come first and soon tell
+                # like nodes apart.
                 code = tuple(sorted((-label[i], str(op)) for i, op in node.operands))
                 if best is None or code < best:
-                    best, chosen = code, {}
+                    best = code
+                    chosen = {}
                 if code == best:
                     extended = label | {state: position}
                     chosen.setdefault(_future(cell, extended), extended)
@@ -42,7 +47,10 @@ def canonical_cell(cell: Cell) -> str:
 
 
 def _future(cell: Cell, label: Mapping[int, int]) -> tuple:
-    """All that decides how a partial listing can go on: the nodes still to come, and the numbers of what they read."""
+    """All that decides how a partial listing can go on:
+
+    the nodes still to come, and the numbers of what they read.
+    """
     rest = [state for state in range(NUM_INPUTS, cell.num_nodes + NUM_INPUTS) if state not in label]
     read = {i for state in rest for i in cell.nodes[state - NUM_INPUTS].inputs}
     return tuple(rest), tuple(label.get(i) for i in sorted(read))

@@ -1,4 +1,7 @@
-"""Sizes of the network that a genome describes, by arithmetic alone: nothing is built and jax is not imported."""
+"""Sizes of the network that a genome describes, by arithmetic alone:
+
+nothing is built and jax is not imported.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,29 @@ from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
 @dataclasses.dataclass(frozen=True)
 class Complexity:
-    """Trainable parameters, and multiply-adds of one image's forward pass (convolutions and the classifier)."""
+    """Trainable parameters, and multiply-adds of one image's forward pass (convolutions and the
+    classifier).
+    """
 
     parameters: int
     multiply_adds: int
 
 
 def operand_is_projected(state: int, op: Op) -> bool:
-    """Whether an operand ends in a 1x1 convolution: all but identity and pooling of an input, which has D channels."""
+    """Whether an operand ends in a 1x1 convolution:
+
+    all but identity and pooling of an input, which has D channels.
+    """
     return op.kernel_size > 0 or state >= NUM_INPUTS
 
 
-def measure(genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
-    """Counts for images `(height, width, channels)`. Raises `ValueError` if they are too small for the reductions."""
+def measure(
+    genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int
+) -> Complexity:
+    """Counts for images `(height, width, channels)`.
+
+    Raises `ValueError` if they are too small for the reductions.
+    """
     height, width, in_channels = image_shape
     config.check_image(height, width)
     parameters = multiply_adds = 0
@@ -41,7 +54,9 @@ def measure(genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, 
 
 
 def _projected_operands(cell: Cell) -> int:
-    return sum(operand_is_projected(state, op) for node in cell.nodes for state, op in node.operands)
+    return sum(
+        operand_is_projected(state, op) for node in cell.nodes for state, op in node.operands
+    )
 
 
 def _cell_kernels(cell: Cell, channels: int, conv_kind: str) -> int:

@@ -1,8 +1,9 @@
 """The genotype: an architecture as plain data.
 
-A genome is a normal and a reduction cell (paper, section 3.1). A cell is a list of nodes; a node applies one operation
-to each of two earlier states and concatenates the results. States are numbered: 0 and 1 are the cell's inputs, `k + 2`
-is the output of node `k`. Nothing here knows how a network is built or trained.
+A genome is a normal and a reduction cell (paper, section 3.1). A cell is a list of nodes; a node
+applies one operation to each of two earlier states and concatenates the results. States are
+numbered: 0 and 1 are the cell's inputs, `k + 2` is the output of node `k`. Nothing here knows how a
+network is built or trained.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from jaxevo.config import MAX_NODES
 
 NUM_INPUTS = 2  # states 0 and 1 of a cell, which are the same tensor
 CELL_KINDS = ("normal", "reduction")
-
 
 
 class Op(enum.StrEnum):
@@ -49,7 +49,9 @@ class Node:
         if len(self.inputs) != 2 or not all(type(i) is int for i in self.inputs):
             raise ValueError(f"inputs must be two state numbers, not {list(self.inputs)!r}")
         if len(self.ops) != 2 or not all(op in OPS for op in self.ops):
-            raise ValueError(f"ops must be two of {', '.join(OPS)}, not {[str(op) for op in self.ops]}")
+            raise ValueError(
+                f"ops must be two of {', '.join(OPS)}, not {[str(op) for op in self.ops]}"
+            )
 
     @property
     def operands(self) -> tuple[tuple[int, Op], tuple[int, Op]]:
@@ -69,7 +71,9 @@ class Cell:
         for k, node in enumerate(self.nodes):
             for i in node.inputs:
                 if not 0 <= i < k + NUM_INPUTS:
-                    raise ValueError(f"node {k}: input {i} is not one of the earlier states 0 to {k + 1}")
+                    raise ValueError(
+                        f"node {k}: input {i} is not one of the earlier states 0 to {k + 1}"
+                    )
 
     @property
     def num_nodes(self) -> int:
@@ -99,8 +103,10 @@ class Genome:
     def canonical_key(self) -> str:
         """A text that two genomes share exactly if they are isomorphic.
 
-        The order of a node's operands, the order of nodes where the graph allows another, and which of the two equal
-        inputs is read make no difference: such genomes describe the same network up to the order of its channels.
+        The order of a node's operands, the order of nodes where the graph allows another, and which
+        of the two equal
+        inputs is read make no difference: such genomes describe the same network up to the order of
+        its channels.
         """
         from jaxevo.search_space.canonical import canonical_cell  # here, as it imports this module
 
@@ -130,10 +136,14 @@ class Genome:
     def from_dict(cls, data: Any) -> Genome:
         """The reverse of `to_dict`. Raises `ValueError` naming the field at fault."""
         expect_keys(data, "genome", ("normal", "reduction"))
-        return cls(_parse_cell(data["normal"], "normal"), _parse_cell(data["reduction"], "reduction"))
+        return cls(
+            _parse_cell(data["normal"], "normal"), _parse_cell(data["reduction"], "reduction")
+        )
 
 
-def expect_keys(data: Any, where: str, required: Iterable[str], optional: Iterable[str] = ()) -> None:
+def expect_keys(
+    data: Any, where: str, required: Iterable[str], optional: Iterable[str] = ()
+) -> None:
     if not isinstance(data, Mapping):
         raise ValueError(f"{where}: expected an object, found {type(data).__name__}")
     required, allowed = set(required), {*required, *optional}

@@ -1,4 +1,7 @@
-"""Genome files: a genome as JSON text with metadata, read from anyone and checked, and the shipped ones by name."""
+"""Genome files:
+
+a genome as JSON text with metadata, read from anyone and checked, and the shipped ones by name.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ MAX_FILE_BYTES = 1 << 20
 
 
 def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
-    """A genome file's text: one node a line, so that a change of one node is a change of one line."""
+    """A genome file's text:
+
+    one node a line, so that a change of one node is a change of one line.
+    """
     cells = []
     for name, nodes in genome.to_dict().items():
         lines = ",\n".join(f"      {json.dumps(node)}" for node in nodes)
@@ -24,7 +30,10 @@ def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
     body = ",\n".join(cells)
     parts = [f'  "schema": {SCHEMA_VERSION}', f'  "genome": {{\n{body}\n  }}']
     if metadata:
-        parts.append('  "metadata": ' + json.dumps(dict(metadata), indent=2, sort_keys=True).replace("\n", "\n  "))
+        parts.append(
+            '  "metadata": '
+            + json.dumps(dict(metadata), indent=2, sort_keys=True).replace("\n", "\n  ")
+        )
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
@@ -36,7 +45,9 @@ def loads(text: str) -> tuple[Genome, dict[str, Any]]:
         raise ValueError(f"not a JSON document ({error})") from None
     expect_keys(data, "genome file", ("schema", "genome"), ("metadata",))
     if data["schema"] != SCHEMA_VERSION:
-        raise ValueError(f"schema {data['schema']!r} is not known; this version reads schema {SCHEMA_VERSION}")
+        raise ValueError(
+            f"schema {data['schema']!r} is not known; this version reads schema {SCHEMA_VERSION}"
+        )
     metadata = data.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ValueError(f"metadata: expected an object, found {type(metadata).__name__}")
@@ -49,7 +60,10 @@ def load(path: str | os.PathLike[str]) -> tuple[Genome, dict[str, Any]]:
     with path.open("rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: a genome file is smaller than {MAX_FILE_BYTES} bytes; this is another kind of file")
+        raise InputError(
+            f"{path}: a genome file is smaller than {MAX_FILE_BYTES} bytes; this is another kind "
+            "of file"
+        )
     try:
         return loads(content.decode("utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
@@ -64,10 +78,18 @@ def shipped_path(name: str) -> pathlib.Path | None:
 
 
 def find(name: str) -> tuple[Genome, dict[str, Any]]:
-    """The genome at a path, or a shipped one by name. A file of that name in the working folder comes first."""
+    """The genome at a path, or a shipped one by name.
+
+    A file of that name in the working folder comes first.
+    """
     if pathlib.Path(name).is_file():
         return load(name)
     if (path := shipped_path(name)) is not None:
         return load(path)
-    shipped = ", ".join(sorted(p.name for p in (pathlib.Path(__file__).parent / "genomes").glob("*.json")))
-    raise InputError(f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of these")
+    shipped = ", ".join(
+        sorted(p.name for p in (pathlib.Path(__file__).parent / "genomes").glob("*.json"))
+    )
+    raise InputError(
+        f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of "
+        "these"
+    )

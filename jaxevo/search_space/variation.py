@@ -1,7 +1,8 @@
 """Variation: random genomes, crossover and the three mutations (paper, section 3.2).
 
-Free functions of a random generator and genomes; each returns a new, valid genome. A cell keeps its nodes in
-topological order and a node reads only earlier states, so a node stays valid at its place in any other cell.
+Free functions of a random generator and genomes; each returns a new, valid genome. A cell keeps its
+nodes in topological order and a node reads only earlier states, so a node stays valid at its place
+in any other cell.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ def random_cell(rng: np.random.Generator, num_nodes: int) -> Cell:
 def random_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> Genome:
     """An individual of the initial population ("population initialization").
 
-    B is drawn for each cell from [`min_nodes`, `max_nodes` / 2], so that evolution starts small and adds nodes; where
-    that range is empty every cell has `min_nodes`.
+    B is drawn for each cell from [`min_nodes`, `max_nodes` / 2], so that evolution starts small and
+    adds nodes; where that range is empty every cell has `min_nodes`.
     """
     most = max(min_nodes, max_nodes // 2)
-    normal, reduction = (random_cell(rng, int(rng.integers(min_nodes, most + 1))) for _ in CELL_KINDS)
+    normal, reduction = (
+        random_cell(rng, int(rng.integers(min_nodes, most + 1))) for _ in CELL_KINDS
+    )
     return Genome(normal, reduction)
 
 
 def crossover(rng: np.random.Generator, parent_1: Genome, parent_2: Genome, bias: float) -> Genome:
     """Merges two genomes node by node, the normal and the reduction cell separately ("crossover").
 
-    A node with its edges comes from `parent_1` with probability `bias` (tau_cross), else from `parent_2`; the longer
-    cell gives the nodes that the other does not have.
+    A node with its edges comes from `parent_1` with probability `bias` (tau_cross), else from
+    `parent_2`; the longer cell gives the nodes that the other does not have.
     """
     return Genome(
         _cross_cells(rng, parent_1.normal, parent_2.normal, bias),
@@ -53,9 +56,16 @@ def _cross_cells(rng: np.random.Generator, cell_1: Cell, cell_2: Cell, bias: flo
 
 
 def mutate(
-    rng: np.random.Generator, genome: Genome, op_prob: float, edge_prob: float, add_prob: float, max_nodes: int
+    rng: np.random.Generator,
+    genome: Genome,
+    op_prob: float,
+    edge_prob: float,
+    add_prob: float,
+    max_nodes: int,
 ) -> tuple[Genome, tuple[str, ...]]:
-    """The three mutations in the paper's order ("mutation"), and the names of those that changed the genome."""
+    """The three mutations in the paper's order ("mutation"), and the names of those that changed
+    the genome.
+    """
     after_op = mutate_op(rng, genome, op_prob)
     after_edge = mutate_edge(rng, after_op, edge_prob)
     after_add = add_node(rng, after_edge, add_prob, max_nodes)
@@ -68,7 +78,9 @@ def mutate(
 
 
 def mutate_op(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
-    """With probability `prob` (tau_m-op), gives a random operand of a random node of a random cell another op."""
+    """With probability `prob` (tau_m-op), gives a random operand of a random node of a random cell
+    another op.
+    """
     if rng.random() >= prob:
         return genome
     name, k, operand = _random_operand(rng, genome)
@@ -78,10 +90,12 @@ def mutate_op(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
 
 
 def mutate_edge(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
-    """With probability `prob` (tau_m-edge), lets a random operand read another state ("hidden state mutation").
+    """With probability `prob` (tau_m-edge), lets a random operand read another state ("hidden state
+    mutation").
 
-    States 0 and 1 are the same tensor (section 4.2), so an operand that reads one of them must get a hidden state to
-    change at all. A first node has none to read: as the paper draws the node uniformly, drawing it changes nothing.
+    States 0 and 1 are the same tensor (section 4.2), so an operand that reads one of them must get
+    a hidden state to change at all. A first node has none to read: as the paper draws the node
+    uniformly, drawing it changes nothing.
     """
     if rng.random() >= prob:
         return genome
@@ -96,7 +110,9 @@ def mutate_edge(rng: np.random.Generator, genome: Genome, prob: float) -> Genome
 
 
 def add_node(rng: np.random.Generator, genome: Genome, prob: float, max_nodes: int) -> Genome:
-    """With probability `prob` (tau_b), appends a random node to a random cell, unless that has `max_nodes` already."""
+    """With probability `prob` (tau_b), appends a random node to a random cell, unless that has
+    `max_nodes` already.
+    """
     if rng.random() >= prob:
         return genome
     name = _choice(rng, CELL_KINDS)
@@ -109,11 +125,15 @@ def add_node(rng: np.random.Generator, genome: Genome, prob: float, max_nodes: i
 def _random_node(rng: np.random.Generator, k: int) -> Node:
     """A node for place `k` of a cell."""
     states = range(k + NUM_INPUTS)
-    return Node((_choice(rng, states), _choice(rng, states)), (_choice(rng, OPS), _choice(rng, OPS)))
+    return Node(
+        (_choice(rng, states), _choice(rng, states)), (_choice(rng, OPS), _choice(rng, OPS))
+    )
 
 
 def _random_operand(rng: np.random.Generator, genome: Genome) -> tuple[str, int, int]:
-    """A cell's name, the place of one of its nodes, and which of the node's two operands; each drawn uniformly."""
+    """A cell's name, the place of one of its nodes, and which of the node's two operands; each
+    drawn uniformly.
+    """
     name = _choice(rng, CELL_KINDS)
     return name, _choice(rng, range(genome.cell(name).num_nodes)), _choice(rng, range(2))
 

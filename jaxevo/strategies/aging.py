@@ -1,5 +1,6 @@
-"""Aging evolution, after Real, Aggarwal, Huang and Le, *Regularized Evolution for Image Classifier Architecture
-Search* (2018, arXiv 1802.01548)."""
+"""Aging evolution, after Real, Aggarwal, Huang and Le, *Regularized Evolution for Image Classifier
+Architecture Search* (2018, arXiv 1802.01548).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +13,15 @@ from jaxevo.strategies.individual import Individual, rank
 
 
 class AgingEvolution(Generational):
-    """A queue of P individuals: of a sample of S the best gets a mutated child, and the oldest dies, however good.
+    """A queue of P individuals: of a sample of S the best gets a mutated child, and the oldest
+    dies, however good.
 
-    As there, a child differs from its parent by one mutation. Which one is drawn in proportion to the paper's rates
-    (tau_m-op, tau_m-edge, tau_b), since here B grows too; it may find nothing to change. F children are counted as a
-    generation, so the number of candidates is that of `RegularizedEvolution`. With `mating_pool="survivors"` all F
-    have parents from before the generation, whose oldest die at its end: so they can be evaluated at once.
+    As there, a child differs from its parent by one mutation. Which one is drawn in proportion to
+    the paper's rates (tau_m-op, tau_m-edge, tau_b), since here B grows too; it may find nothing to
+    change. F children are counted as a generation, so the number of candidates is that of
+    `RegularizedEvolution`. With `mating_pool="survivors"` all F
+    have parents from before the generation, whose oldest die at its end: so they can be evaluated
+    at once.
 
     The best may die; `best` is that of all, while the population is what is alive.
     """
@@ -52,5 +56,7 @@ class AgingEvolution(Generational):
     def _select(self) -> None:
         """The oldest die; among individuals of one generation the smaller id is the older."""
         if self._count_generation() or self._sequential():
-            living = sorted(self.population, key=lambda individual: individual.id)[-self.config.population_size :]
+            living = sorted(self.population, key=lambda individual: individual.id)[
+                -self.config.population_size :
+            ]
             self.population = sorted(living, key=rank)

@@ -1,8 +1,10 @@
-"""Ant colony search, after Byla and Pang, *DeepSwarm: Optimising Convolutional Neural Networks using Swarm
-Intelligence* (2019, arXiv 1905.07350), with the rules of the ant colony system (Dorigo and Gambardella 1997).
+"""Ant colony search, after Byla and Pang, *DeepSwarm: Optimising Convolutional Neural Networks
+using Swarm Intelligence* (2019, arXiv 1905.07350), with the rules of the ant colony system (Dorigo
+and Gambardella 1997).
 
-An ant builds a genome choice by choice. Every choice (the input and the operation of each operand of each node of each
-cell) has pheromone on what can be chosen, and the genomes of good ants leave more of it.
+An ant builds a genome choice by choice. Every choice (the input and the operation of each operand
+of each node of each cell) has pheromone on what can be chosen, and the genomes of good ants leave
+more of it.
 """
 
 from __future__ import annotations
@@ -18,21 +20,25 @@ from jaxevo.search_space.genome import CELL_KINDS, NUM_INPUTS, OPS, Cell, Genome
 from jaxevo.strategies.generational import Generational
 from jaxevo.strategies.individual import Individual
 
-# A choice: "inputs" or "ops", the cell's number, the node's place, which of its operands, and what was chosen.
+# A choice: "inputs" or "ops", the cell's number, the node's place, which of its operands, and what
+# was chosen.
 Choice = tuple[str, int, int, int, int]
 
 
 class AntColony(Generational):
-    """Iterations of so many ants, with as many candidates in all as `RegularizedEvolution`; the last may be cut short.
+    """Iterations of so many ants, with as many candidates in all as `RegularizedEvolution`; the
+    last may be cut short.
 
-    B is the same for all ants of an iteration: B_min in the first, one more in each, B_max at most. An ant takes the
-    option of most pheromone with probability `greediness`, else one at random in proportion to it. Each ant that is
-    drawn moves the pheromone of its choices towards the start ("local update"), so that the next ant does otherwise;
-    at the end of an iteration the best ant so far moves that of its own towards its fitness ("global update"). As
-    local updates need no fitness, all ants of an iteration can be evaluated at once.
+    B is the same for all ants of an iteration: B_min in the first, one more in each, B_max at most.
+    An ant takes the option of most pheromone with probability `greediness`, else one at random in
+    proportion to it. Each ant that is drawn moves the pheromone of its choices towards the start
+    ("local update"), so that the next ant does otherwise; at the end of an iteration the best ant
+    so far moves that of its own towards its fitness ("global update"). As local updates need no
+    fitness, all ants of an iteration can be evaluated at once.
 
-    Unlike DeepSwarm, an iteration zero of one random ant is left out, and every network is trained from fresh weights.
-    Fitness must not be negative, as an accuracy is not. The population, the best P so far, has no part in it.
+    Unlike DeepSwarm, an iteration zero of one random ant is left out, and every network is trained
+    from fresh weights. Fitness must not be negative, as an accuracy is not. The population, the
+    best P so far, has no part in it.
     """
 
     def __init__(self, config: EvolutionConfig, colony: ColonyConfig, seed: int) -> None:
@@ -51,7 +57,9 @@ class AntColony(Generational):
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on from here, in plain values for JSON."""
-        return super().state_dict() | {"pheromone": {kind: array.tolist() for kind, array in self.pheromone.items()}}
+        return super().state_dict() | {
+            "pheromone": {kind: array.tolist() for kind, array in self.pheromone.items()}
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on as the strategy that gave `state`."""
@@ -59,12 +67,17 @@ class AntColony(Generational):
         self.pheromone = {kind: np.array(state["pheromone"][kind]) for kind in self.pheromone}
 
     def _size(self) -> int:
-        return min(self.colony.num_ants, self.config.num_candidates - self.generation * self.colony.num_ants)
+        return min(
+            self.colony.num_ants,
+            self.config.num_candidates - self.generation * self.colony.num_ants,
+        )
 
     def _draw(self, new_id: int) -> Individual:
         rng = np.random.default_rng([self.seed, new_id])
         num_nodes = min(self.config.min_nodes + self.generation, self.config.max_nodes)
-        normal, reduction = (self._build(rng, number, num_nodes) for number in range(len(CELL_KINDS)))
+        normal, reduction = (
+            self._build(rng, number, num_nodes) for number in range(len(CELL_KINDS))
+        )
         genome = Genome(normal, reduction)
         for choice in choices(genome):
             self._move(choice, self.colony.pheromone_start, self.colony.pheromone_decay)
@@ -75,7 +88,9 @@ class AntColony(Generational):
         for k in range(num_nodes):
             first, second = (
                 (
-                    self._choose(rng, self.pheromone["inputs"][number, k, operand, : k + NUM_INPUTS]),
+                    self._choose(
+                        rng, self.pheromone["inputs"][number, k, operand, : k + NUM_INPUTS]
+                    ),
                     OPS[self._choose(rng, self.pheromone["ops"][number, k, operand])],
                 )
                 for operand in range(2)
@@ -84,7 +99,9 @@ class AntColony(Generational):
         return Cell(tuple(nodes))
 
     def _choose(self, rng: np.random.Generator, pheromone: np.ndarray) -> int:
-        """The pseudo-random proportional rule; of several options with most pheromone, one at random."""
+        """The pseudo-random proportional rule; of several options with most pheromone, one at
+        random.
+        """
         if rng.random() < self.colony.greediness:
             return int(rng.choice(np.flatnonzero(pheromone == pheromone.max())))
         return int(rng.choice(len(pheromone), p=pheromone / pheromone.sum()))

@@ -1,7 +1,7 @@
 """Asking and telling: what a search needs of its strategy.
 
-A strategy is asked for candidates and told their fitness, which it maximises. It never evaluates anything
-itself, so it runs in milliseconds with any fitness function and knows nothing of networks.
+A strategy is asked for candidates and told their fitness, which it maximises. It never evaluates
+anything itself, so it runs in milliseconds with any fitness function and knows nothing of networks.
 
     best = evolve(RegularizedEvolution(EvolutionConfig(), seed=0), fitness)
 """
@@ -42,13 +42,19 @@ class Strategy(Protocol):
     def population(self) -> Sequence[Individual]: ...  # evaluated individuals, best first
 
     @property
-    def best(self) -> Individual | None: ...  # of all that were told, whether or not it is still in the population
+    def best(
+        self,
+    ) -> (
+        Individual | None
+    ): ...  # of all that were told, whether or not it is still in the population
 
     @property
     def events(self) -> Sequence[Event]: ...
 
     def ask(self) -> list[Individual]:
-        """The candidates that may be evaluated now, in any order or all at once; asked again, the same; [] if done."""
+        """The candidates that may be evaluated now, in any order or all at once; asked again, the
+        same; [] if done.
+        """
         ...
 
     def tell(self, individual: Individual) -> None:
@@ -64,17 +70,22 @@ class Strategy(Protocol):
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on exactly as the strategy that gave `state`; it must have been made with the same settings."""
+        """Goes on exactly as the strategy that gave `state`; it must have been made with the same
+        settings.
+        """
         ...
 
 
 def evolve(
-    strategy: Strategy, fitness: Callable[[Genome], float | None], max_consecutive_failures: int = 20
+    strategy: Strategy,
+    fitness: Callable[[Genome], float | None],
+    max_consecutive_failures: int = 20,
 ) -> Individual:
     """Runs a strategy to its end and returns the best individual.
 
-    `fitness` returns None or NaN for a genome that cannot be evaluated; another is then drawn. Too many failures in a
-    row raise `RuntimeError`, since a fitness that always fails would be called for ever.
+    `fitness` returns None or NaN for a genome that cannot be evaluated; another is then drawn. Too
+    many failures in a row raise `RuntimeError`, since a fitness that always fails would be called
+    for ever.
     """
     failures = 0
     while candidates := strategy.ask():
@@ -83,6 +94,8 @@ def evolve(
             strategy.tell(evaluated)
             failures = 0 if is_valid(evaluated.fitness) else failures + 1
             if failures >= max_consecutive_failures:
-                raise RuntimeError(f"{failures} candidates in a row have no fitness (the last: {evaluated})")
+                raise RuntimeError(
+                    f"{failures} candidates in a row have no fitness (the last: {evaluated})"
+                )
     assert strategy.best is not None
     return strategy.best

@@ -14,8 +14,9 @@ from jaxevo.strategies.individual import Individual, is_valid, rank
 class Generational(abc.ABC):
     """A strategy that works in generations: of P individuals at first, then of F, until G.
 
-    Every candidate has a random generator of its own, made of the seed and the candidate's id. So nothing random is
-    stored, and a run depends on the seed and the fitness alone, not on the order in which candidates are told.
+    Every candidate has a random generator of its own, made of the seed and the candidate's id. So
+    nothing random is stored, and a run depends on the seed and the fitness alone, not on the order
+    in which candidates are told.
     """
 
     def __init__(self, config: EvolutionConfig, seed: int) -> None:
@@ -48,7 +49,10 @@ class Generational(abc.ABC):
         return list(self._pending.values())
 
     def tell(self, individual: Individual) -> None:
-        """Takes a candidate with its fitness. A failed one (None, NaN, infinite) is dropped, and another one drawn."""
+        """Takes a candidate with its fitness.
+
+        A failed one (None, NaN, infinite) is dropped, and another one drawn.
+        """
         if individual.id not in self._pending:
             raise ValueError(f"individual {individual.id} is not waiting for its fitness")
         candidate = self._pending.pop(individual.id)
@@ -61,15 +65,21 @@ class Generational(abc.ABC):
         self._select()
 
     def replay(self, individual: Individual) -> None:
-        """Takes an individual of a recorded run. Raises `ValueError` for one that cannot be the next."""
+        """Takes an individual of a recorded run.
+
+        Raises `ValueError` for one that cannot be the next.
+        """
         if self.done or individual.generation != self.generation:
             raise ValueError(
-                f"an individual of generation {individual.generation}, while the run is in generation "
+                f"an individual of generation {individual.generation}, while the run is in "
+                "generation "
                 f"{self.generation} of {self.num_generations}"
             )
         largest = max(individual.genome.normal.num_nodes, individual.genome.reduction.num_nodes)
         if largest > self.config.max_nodes:
-            raise ValueError(f"a cell of {largest} nodes, while max_nodes is {self.config.max_nodes}")
+            raise ValueError(
+                f"a cell of {largest} nodes, while max_nodes is {self.config.max_nodes}"
+            )
         self._pending[individual.id] = individual
         self.tell(individual)
 
@@ -87,10 +97,16 @@ class Generational(abc.ABC):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on as the strategy that gave `state`. More generations may be configured than it had."""
+        """Goes on as the strategy that gave `state`.
+
+        More generations may be configured than it had.
+        """
         if state["seed"] != self.seed:
-            raise ValueError(f"the state is of a run with seed {state['seed']}, this one has seed {self.seed}")
-        self.generation, self._evaluated = state["generation"], state["evaluated"]
+            raise ValueError(
+                f"the state is of a run with seed {state['seed']}, this one has seed {self.seed}"
+            )
+        self.generation = state["generation"]
+        self._evaluated = state["evaluated"]
         self.population = [Individual.from_dict(data) for data in state["population"]]
         self.best = None if state["best"] is None else Individual.from_dict(state["best"])
         self.events = [Event(**data) for data in state["events"]]
@@ -131,4 +147,8 @@ class Generational(abc.ABC):
     def _mating_pool(self) -> list[Individual]:
         """Whom parents are drawn from: the population, with or without the present generation."""
         growing = self.config.mating_pool == "growing"
-        return [individual for individual in self.population if growing or individual.generation < self.generation]
+        return [
+            individual
+            for individual in self.population
+            if growing or individual.generation < self.generation
+        ]

@@ -18,7 +18,9 @@ class Individual:
     genome: Genome
     generation: int  # in which it was born; 0 is the initial population
     parents: tuple[int, ...] = ()
-    operators: tuple[str, ...] = ()  # those that made it: "random", "ant", or "crossover" and what mutations changed it
+    operators: tuple[
+        str, ...
+    ] = ()  # those that made it: "random", "ant", or "crossover" and what mutations changed it
     fitness: float | None = None
 
     def to_dict(self) -> dict[str, Any]:

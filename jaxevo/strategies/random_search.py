@@ -13,7 +13,8 @@ from jaxevo.strategies.individual import Individual
 class RandomSearch(Generational):
     """Random genomes with B of each cell anywhere in [B_min, B_max].
 
-    Nothing is learnt from any fitness: the population is the best P so far, and generations only count candidates.
+    Nothing is learnt from any fitness: the population is the best P so far, and generations only
+    count candidates.
     """
 
     def _draw(self, new_id: int) -> Individual:

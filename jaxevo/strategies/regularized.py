@@ -1,4 +1,7 @@
-"""The paper's strategy, and the default: which genomes are tried, and which of them survive (section 3.2)."""
+"""The paper's strategy, and the default:
+
+which genomes are tried, and which of them survive (section 3.2).
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,15 @@ from jaxevo.strategies.individual import Individual, rank, select_survivors
 def select_parents(
     rng: np.random.Generator, pool: Sequence[Individual], sample_size: int
 ) -> tuple[Individual, Individual]:
-    """Of `sample_size` distinct individuals, the best and another one at random ("offspring generation").
+    """Of `sample_size` distinct individuals, the best and another one at random ("offspring
+    generation").
 
-    Were the second not distinct from the first, with the paper's S=2 crossover would do nothing half of the time. A
-    sample of one is both parents.
+    Were the second not distinct from the first, with the paper's S=2 crossover would do nothing
+    half of the time. A sample of one is both parents.
     """
-    sample = sorted((pool[int(i)] for i in rng.choice(len(pool), sample_size, replace=False)), key=rank)
+    sample = sorted(
+        (pool[int(i)] for i in rng.choice(len(pool), sample_size, replace=False)), key=rank
+    )
     others = sample[1:] or sample
     return sample[0], others[int(rng.integers(len(others)))]
 
@@ -30,21 +36,25 @@ def select_parents(
 class RegularizedEvolution(Generational):
     """Algorithm 1 of the paper.
 
-    The population grows to P + F, then the worst F are removed. Where parents come from the growing population, an
-    offspring needs the fitness of those before it, so there is one candidate at a time; else all that the generation
-    still lacks.
+    The population grows to P + F, then the worst F are removed. Where parents come from the growing
+    population, an offspring needs the fitness of those before it, so there is one candidate at a
+    time; else all that the generation still lacks.
     """
 
     def __init__(self, config: EvolutionConfig, seed: int) -> None:
         super().__init__(config, seed)
-        self._filling = True  # up to P by random individuals, at first and after hard avoidance; else by offspring
+        # Up to P by random individuals, at first and after hard avoidance; else by offspring.
+        self._filling = True
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on from here, in plain values for JSON."""
         return super().state_dict() | {"filling": self._filling}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on as the strategy that gave `state`. More generations may be configured than it had."""
+        """Goes on as the strategy that gave `state`.
+
+        More generations may be configured than it had.
+        """
         super().load_state_dict(state)
         self._filling = state["filling"]
 
@@ -52,7 +62,11 @@ class RegularizedEvolution(Generational):
         return self.config.mating_pool == "growing" and not self._filling
 
     def _missing(self) -> int:
-        return self.config.population_size + (0 if self._filling else self.config.num_offspring) - len(self.population)
+        return (
+            self.config.population_size
+            + (0 if self._filling else self.config.num_offspring)
+            - len(self.population)
+        )
 
     def _draw(self, new_id: int) -> Individual:
         rng = np.random.default_rng([self.seed, new_id])
@@ -60,16 +74,22 @@ class RegularizedEvolution(Generational):
         if self._filling:
             genome = random_genome(rng, config.min_nodes, config.max_nodes)
             return Individual(new_id, genome, self.generation, operators=("random",))
-        parents = select_parents(rng, self._mating_pool(), config.sample_size)[: 2 if config.crossover else 1]
+        parents = select_parents(rng, self._mating_pool(), config.sample_size)[
+            : 2 if config.crossover else 1
+        ]
         genome = parents[0].genome
         if config.crossover:
             genome = crossover(rng, genome, parents[1].genome, config.crossover_bias)
         # The rates are raised by soft avoidance, which is the first event, and stay so.
         op_prob = config.stagnant_op_mutation_prob if self.events else config.op_mutation_prob
         edge_prob = config.stagnant_edge_mutation_prob if self.events else config.edge_mutation_prob
-        genome, mutations = mutate(rng, genome, op_prob, edge_prob, config.add_node_prob, config.max_nodes)
+        genome, mutations = mutate(
+            rng, genome, op_prob, edge_prob, config.add_node_prob, config.max_nodes
+        )
         operators = (*(["crossover"] if config.crossover else []), *mutations)
-        return Individual(new_id, genome, self.generation, tuple(parent.id for parent in parents), operators)
+        return Individual(
+            new_id, genome, self.generation, tuple(parent.id for parent in parents), operators
+        )
 
     def _select(self) -> None:
         """Once the population is full, the worst F are removed, and stagnation is avoided."""
@@ -85,16 +105,23 @@ class RegularizedEvolution(Generational):
             self._end_generation()
 
     def _stagnates(self) -> bool:
-        """True if the best has not improved for A_stag generations, counted anew after each avoidance.
+        """True if the best has not improved for A_stag generations, counted anew after each
+        avoidance.
 
-        A best that is only equalled stays the first of the population, so its birth is the last improvement.
+        A best that is only equalled stays the first of the population, so its birth is the last
+        improvement.
         """
         last_event = self.events[-1].generation if self.events else 0
         unimproved = self.generation - max(self.population[0].generation, last_event)
-        return self.generation >= self.config.stagnation_start and unimproved >= self.config.stagnation_patience
+        return (
+            self.generation >= self.config.stagnation_start
+            and unimproved >= self.config.stagnation_patience
+        )
 
     def _avoid_stagnation(self) -> None:
-        """First soft, which raises the mutation rates; then hard, which keeps only the best (paper, section 3.2)."""
+        """First soft, which raises the mutation rates; then hard, which keeps only the best (paper,
+        section 3.2).
+        """
         best = self.population[0]
         assert best.fitness is not None
         if self.events:

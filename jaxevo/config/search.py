@@ -1,0 +1,177 @@
+"""The settings of a whole search, of its data, and of the processes that evaluate its candidates.
+
+One frozen dataclass a concern; `SearchConfig` holds them together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxevo.config.evolution import ColonyConfig, EvolutionConfig
+from jaxevo.config.fields import check, check_at_least, check_choice, setting
+from jaxevo.config.network import NetworkConfig, TrainingConfig
+
+RESIZE_METHODS = ("stretch", "mnist_box")
+STRATEGY_KINDS = ("rea", "aging", "random", "aco")
+ENGINES = ("auto", "universal", "compiled")
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+    """Which images are searched on and how they are divided."""
+
+    dataset: str = setting(
+        "digits", "a data set's name, a folder of class folders, or an .npz file"
+    )
+    train_examples: int = setting(
+        0, "train candidates on a stratified subset of this many images; 0: all"
+    )
+    validation_fraction: float = setting(
+        0.1, "part of the training split that only measures fitness"
+    )
+    image_size: int = setting(0, "resize images to this side in pixels; 0: as they are")
+    resize: str = setting(
+        "stretch",
+        "how: stretched, or as MNIST's digits lie in their frame (box of 20/28, centred by mass)",
+        RESIZE_METHODS,
+    )
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 0, "train_examples", "image_size")
+        check(
+            0 < self.validation_fraction < 1,
+            "validation_fraction",
+            self.validation_fraction,
+            "it lies in (0, 1)",
+        )
+        check_choice(self, "resize")
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchConfig:
+    """A whole search: the same configuration gives the same result on the same machine."""
+
+    seed: int = setting(0, "the run's only source of randomness")
+    strategy: str = setting(
+        "rea",
+        "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018); random: no "
+        "selection; aco: ant "
+        "colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
+        STRATEGY_KINDS,
+    )
+    max_trainings: int = setting(
+        0,
+        "end the search after so many trainings of candidates, isomorphic ones not counted; 0: "
+        "only after the last",
+    )
+    reuse_fitness: bool = setting(
+        True, "give an isomorphic genome the fitness that was measured first"
+    )
+    retrain_best: int = setting(
+        3, "how many of the best are trained again with fresh seeds before the final choice"
+    )
+    retrain_seeds: int = setting(2, "fresh trainings of each of them")
+    candidates_per_step: int = setting(
+        1,
+        "candidates trained at once by the universal engine, divided among the devices; needs "
+        "mating_pool=survivors",
+    )
+    max_consecutive_failures: int = setting(20, "failed candidates in a row that end the search")
+    engine: str = setting(
+        "auto",
+        "universal: one program for all genomes; compiled: one each; auto: universal on a CPU",
+        ENGINES,
+    )
+    data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    evolution: EvolutionConfig = dataclasses.field(default_factory=EvolutionConfig)
+    colony: ColonyConfig = dataclasses.field(default_factory=ColonyConfig)
+    network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
+    training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
+    final_training: TrainingConfig = dataclasses.field(
+        default_factory=lambda: TrainingConfig(epochs=100, learning_rate=1e-3)
+    )
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best", "max_trainings")
+        check_at_least(self, 1, "max_consecutive_failures", "candidates_per_step")
+        check(
+            self.candidates_per_step == 1
+            or (self.engine in ("auto", "universal") and self.evolution.mating_pool == "survivors"),
+            "candidates_per_step",
+            self.candidates_per_step,
+            "several at once need engine=universal and mating_pool=survivors, where parents do not "
+            "wait for offspring",
+        )
+        check_choice(self, "engine")
+        check_choice(self, "strategy")
+        evolution = self.evolution
+        check(
+            self.strategy != "aging"
+            or evolution.op_mutation_prob + evolution.edge_mutation_prob + evolution.add_node_prob
+            > 0,
+            "strategy",
+            self.strategy,
+            "it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
+        )
+        check(
+            self.engine != "universal" or self.network.conv_kind == "separable",
+            "engine",
+            self.engine,
+            f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
+        )
+
+    @property
+    def num_candidates(self) -> int:
+        """How many candidates to expect, at most `max_trainings` if that ends the search."""
+        expected = self.evolution.num_candidates
+        return min(expected, self.max_trainings) if self.max_trainings else expected
+
+    def budget_spent(self, trainings: int) -> bool:
+        """True if so many trainings of candidates end the search."""
+        return 0 < self.max_trainings <= trainings
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerConfig:
+    """How candidates are evaluated on this machine; no result depends on it, so a run may go on
+    with another one.
+    """
+
+    workers: int = setting(
+        0,
+        "processes that evaluate candidates, so that one that dies takes nothing along; 0: this "
+        "process. Several work "
+        "at once on the first generation and on retraining, and with mating_pool=survivors on "
+        "every generation",
+    )
+    candidate_timeout: float = setting(
+        0.0, "seconds after which a worker's candidate is given up; 0: never"
+    )
+    worker_memory_limit: int = setting(
+        0, "MiB of memory that a worker may have; 0: as much as there is"
+    )
+    candidates_per_worker: int = setting(
+        100, "candidates after which a worker is replaced by a fresh one"
+    )
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 0, "workers", "candidate_timeout", "worker_memory_limit")
+        check_at_least(self, 1, "candidates_per_worker")
+        for name in ("candidate_timeout", "worker_memory_limit"):
+            limit = getattr(self, name)
+            check(
+                self.workers > 0 or not limit,
+                name,
+                limit,
+                "only a worker can be ended; give --workers=1 or more",
+            )
+
+    def check(self, config: SearchConfig) -> None:
+        """Raises `InputError` if the search cannot be evaluated so."""
+        check(
+            not self.workers or config.candidates_per_step == 1,
+            "workers",
+            self.workers,
+            f"candidates_per_step={config.candidates_per_step} trains several candidates in one "
+            "process; use either",
+        )

@@ -1,0 +1,25 @@
+"""What charts share:
+
+colours, dashes and markers, which differ in lightness and shape too, and lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+INK, GREY, LIGHT, BAND, PALE = "#1a1a1a", "#777777", "#c4c4c4", "#e2e2e2", "#7fa8d4"
+# Cycles of coprime lengths, so that a combination recurs late; colours differ in lightness too.
+STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+COLORS = ("#08519c", "#c4640f", "#6b0f2a", "#45a99e", "#b18fd8")
+MARKERS = "os^dv*P<X>+x12"
+
+
+def line(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, style: int) -> None:
+    marker = MARKERS[style % len(MARKERS)] if len(x) < 40 else None
+    color = COLORS[style % len(COLORS)]
+    dashes = STYLES[style % len(STYLES)]
+    axes.plot(
+        x, y, label=label, color=color, linestyle=dashes, marker=marker, markersize=4, linewidth=1.6
+    )
