@@ -20,7 +20,7 @@ myst_heading_anchors = 3
 # Notebooks are executed when they have changed; one that raises ends the build.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600  # seconds a cell, for a machine that is busy
 nb_merge_streams = True
 
 # Reference.
