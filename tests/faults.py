@@ -27,7 +27,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-
 from builders import Outcome, table_outcome
 
 from jaxevo.config import replace

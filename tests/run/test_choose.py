@@ -140,5 +140,5 @@ def test_after_a_search_the_winner_is_the_best_of_fresh_trainings(tmp_path):
     assert winner.id == max(fresh, key=lambda id_: np.mean(fresh[id_]))
     assert winner.fitness == np.mean(fresh[winner.id])
     candidates = explorer.ledger.candidates
-    fitness = sorted((c.fitness for c in candidates.values() if c.fitness and c.reused is None))
+    fitness = sorted(c.fitness for c in candidates.values() if c.fitness and c.reused is None)
     assert sorted(candidates[id_].fitness for id_ in fresh) == fitness[-2:]
