@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxevo.config import NetworkConfig
-from jaxevo.universal import EncodedCell, Moments, Slots, UniversalCell, UniversalNetwork
+from jaxevo.networks.universal import EncodedCell, Moments, Slots, UniversalCell, UniversalNetwork
 
 _LIBRARY = pathlib.Path(__file__).with_name("_kernels.so")
 _CALLS = ("jaxevo_cell_forward", "jaxevo_cell_backward", "jaxevo_cell_predict")

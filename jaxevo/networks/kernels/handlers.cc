@@ -130,7 +130,7 @@ Team make_team(ffi::ThreadPool pool, const Shape& shape, int lanes) {
   const int blocks = (shape.images + lanes - 1) / lanes;
   int threads = std::min(static_cast<int>(pool.num_threads()), kOperands * blocks);
   if (limit > 0) threads = std::min(threads, limit);
-  return Team(threads, [&](auto help) { pool.Schedule(std::move(help)); });
+  return Team(threads);
 }
 
 ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise, Array<4> pointwise,

@@ -3,27 +3,73 @@
 // A cell is some twenty short regions of tasks with a step of one thread between them: waking a thread
 // for each would take longer than many of them. So helpers are called once, at the beginning, and look
 // for the next task without sleeping until the call ends. The calling thread works too and waits for
-// tasks that have begun only: a helper that the pool starts late, or never, holds up nothing.
+// tasks that have begun only: a helper that starts late, or never, holds up nothing.
+//
+// Helpers are threads of our own. XLA's pool has as many threads as there are cores, but while a loop
+// runs (an epoch is one) some of them wait for others to end; on two cores often none was left to help.
 
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "cell.h"
 
 namespace jaxevo {
 
+// Threads that sleep until there is something to do. They live as long as the process.
+class Helpers {
+ public:
+  static Helpers& get() {
+    static Helpers* helpers = new Helpers;  // never destroyed: a thread may still use it at exit
+    return *helpers;
+  }
+
+  // Makes sure that there are so many threads.
+  void grow(int threads) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (; threads_ < threads; threads_++) std::thread([this] { work(); }).detach();
+  }
+
+  void schedule(std::function<void()> job) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      jobs_.push_back(std::move(job));
+    }
+    added_.notify_one();
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      added_.wait(lock, [this] { return !jobs_.empty(); });
+      const std::function<void()> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::deque<std::function<void()>> jobs_;
+  int threads_ = 0;
+};
+
 class Team {
  public:
-  // Calls schedule(function) for each helper; the function may run at any time, on any thread, also
-  // after this team has gone.
-  template <class Schedule>
-  Team(int threads, Schedule schedule) : board_(std::make_shared<Board>()) {
+  // The calling thread and so many others less one.
+  explicit Team(int threads) : board_(std::make_shared<Board>()) {
+    Helpers::get().grow(threads - 1);
     for (int helper = 1; helper < threads; helper++)
-      schedule([board = board_] { board->help(); });
+      Helpers::get().schedule([board = board_] { board->help(); });
   }
   ~Team() { board_->open.store(false, std::memory_order_release); }
   Team(const Team&) = delete;
