@@ -34,7 +34,7 @@
 namespace jaxevo::JAXEVO_BUILD {
 namespace {
 
-constexpr int kChunk = 64;  // pixels that all channels of a step are worked on together, to stay in cache
+constexpr int kChunk = 128;  // pixels that all channels of a step are worked on together, to stay in cache
 
 template <class Task>
 void for_each(Threads threads, int tasks, const Task& task) {
@@ -46,7 +46,7 @@ void for_each(Threads threads, int tasks, const Task& task) {
 // Memory of a thread between tasks: nothing in it outlives one.
 struct Scratch {
   Planes planes;
-  Buffer<Vector> z, dz, chunk, other_chunk, states;
+  VectorBuffer z, dz, chunk, other_chunk, states;
 };
 
 Scratch& scratch() {
@@ -132,7 +132,7 @@ struct Block {
     return base + cell.layout.offset(row) + static_cast<ptrdiff_t>(c) * cell.layout.plane;
   }
   // The half of a node's state that an operand makes.
-  Rows<Vector> half(int operand) const {
+  Rows half(int operand) const {
     return {channel(operand / kOperands + 1, operand % kOperands * cell.channels()), cell.layout.plane};
   }
 };
@@ -190,7 +190,7 @@ void store_input_gradient(const Block& gradients, int block, bool written, float
 // ----------------------------------------------------------------------------------------- forward
 
 // All channels of an operand before its 1x1 convolution.
-Rows<Vector> apply_spatial(const Block& states, const Affine& affine, int operand, Vector* z) {
+Rows apply_spatial(const Block& states, const Affine& affine, int operand, Vector* z) {
   const Cell& cell = states.cell;
   const int row = cell.state(operand);
   for (int c = 0; c < cell.layout.width(row); c++) {
@@ -202,26 +202,26 @@ Rows<Vector> apply_spatial(const Block& states, const Affine& affine, int operan
   return {z, cell.layout.plane};
 }
 
-Vector* reserve_operand(Buffer<Vector>& buffer, const Cell& cell) {
+Vector* reserve_operand(VectorBuffer& buffer, const Cell& cell) {
   return buffer.reserve(static_cast<ptrdiff_t>(2) * cell.channels() * cell.layout.plane);
 }
 
 // Writes an operand's half of its node's state.
 void compute_operand(const Block& states, const Affine& affine, int operand) {
   const Cell& cell = states.cell;
-  const Rows<Vector> y = states.half(operand);
+  const Rows y = states.half(operand);
   if (!cell.projected(operand)) {
     apply_spatial(states, affine, operand, y.data);
     return;
   }
-  const Rows<Vector> z = apply_spatial(states, affine, operand, reserve_operand(scratch().z, cell));
+  const Rows z = apply_spatial(states, affine, operand, reserve_operand(scratch().z, cell));
   const int depth = cell.layout.width(cell.state(operand));
-  product<false>(cell.channels(), depth, cell.layout.pixels, cell.pointwise(operand), {z.data, z.stride}, y);
+  product<false>(cell.channels(), depth, cell.layout.pixels, cell.pointwise(operand), z, y);
 }
 
 // The moments of one block's images, [D, 2]: mean, and sum of squared differences from it.
 void block_moments(const Block& states, int operand, float* moments) {
-  const Rows<Vector> y = states.half(operand);
+  const Rows y = states.half(operand);
   const int pixels = states.cell.layout.pixels;
   const float number = static_cast<float>(pixels) * states.valid;
   for (int c = 0; c < states.cell.channels(); c++) {
@@ -271,7 +271,7 @@ void for_each_chunk(const Cell& cell, Work work) {
 int chunk_size(const Cell& cell) { return kChunk + cell.read_image().width; }
 
 // A node's state as the reader sees it, normalized and for a reduction cell halved, [2D, chunk].
-void read_chunk(const Block& states, const Affine& affine, int node, Chunk chunk, Rows<Vector> to) {
+void read_chunk(const Block& states, const Affine& affine, int node, Chunk chunk, Rows to) {
   const Cell& cell = states.cell;
   const int width = cell.image.width;
   for (int c = 0; c < 2 * cell.channels(); c++) {
@@ -295,15 +295,15 @@ void read_out(const Block& states, const Affine& affine, int block, float* out) 
   const Cell& cell = states.cell;
   const int stride = chunk_size(cell), readers = cell.shape.reader_channels, images = cell.shape.images;
   const Image image = cell.read_image();
-  const Rows<Vector> seen{scratch().chunk.reserve(int64_t{2} * cell.channels() * stride), stride};
-  const Rows<Vector> sums{scratch().other_chunk.reserve(int64_t{readers} * stride), stride};
+  const Rows seen{scratch().chunk.reserve(int64_t{2} * cell.channels() * stride), stride};
+  const Rows sums{scratch().other_chunk.reserve(int64_t{readers} * stride), stride};
   for_each_chunk(cell, [&](Chunk chunk) {
     for (int e = 0; e < readers; e++)
       for (int i = 0; i < chunk.pixels; i++) sums[e][i] = Vector{};
     for (int node = 0; node < cell.genome.nodes; node++) {
       if (!cell.genome.unused[node]) continue;
       read_chunk(states, affine, node, chunk, seen);
-      product<true>(readers, 2 * cell.channels(), chunk.pixels, cell.reader(node), {seen.data, stride}, sums);
+      product<true>(readers, 2 * cell.channels(), chunk.pixels, cell.reader(node), seen, sums);
     }
     for (int e = 0; e < readers; e++) {
       const int64_t pixel = static_cast<int64_t>(e) * image.height * image.width + chunk.first;
@@ -436,10 +436,10 @@ struct Backward {
 
   void reader_means(int block, int node);
   void reader(int block, int node);
-  void spread_halved(const Block& to, int node, Chunk chunk, Rows<const Vector> from);
+  void spread_halved(const Block& to, int node, Chunk chunk, ConstRows from);
   void norm(int block, int operand);
   void undo_norm(int block, int operand, Chunk chunk);
-  Rows<Vector> project(int block, int operand);
+  Rows project(int block, int operand);
   void operand(int block, int operand, bool add);
 };
 
@@ -455,7 +455,7 @@ void Backward::reader_means(int block, int node) {
 }
 
 // Gives each of 2x2 pixels a quarter of their mean's gradient; an odd last row or column gets none.
-void Backward::spread_halved(const Block& to, int node, Chunk chunk, Rows<const Vector> from) {
+void Backward::spread_halved(const Block& to, int node, Chunk chunk, ConstRows from) {
   const int half = cell.read_image().width, width = cell.image.width;
   const bool last = chunk.row + chunk.rows == cell.read_image().height;
   const int end = last ? cell.image.height : 2 * (chunk.row + chunk.rows);
@@ -473,8 +473,8 @@ void Backward::reader(int block, int node) {
   const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
   const int stride = chunk_size(cell), readers = cell.shape.reader_channels, wide = 2 * channels();
   const Image image = cell.read_image();
-  const Rows<Vector> seen{scratch().chunk.reserve(int64_t{wide} * stride), stride};
-  const Rows<Vector> g{scratch().other_chunk.reserve(int64_t{readers} * stride), stride};
+  const Rows seen{scratch().chunk.reserve(int64_t{wide} * stride), stride};
+  const Rows g{scratch().other_chunk.reserve(int64_t{readers} * stride), stride};
   float* reader_part = part(reader_parts, reader_size(), 0, block);
   clear(reader_part, reader_size());
   for_each_chunk(cell, [&](Chunk chunk) {
@@ -484,14 +484,14 @@ void Backward::reader(int block, int node) {
         g[e][i] = gather(out_gradient + (pixel + i) * cell.shape.images + block * kLanes, to.valid);
     }
     read_chunk(from, affine, node, chunk, seen);
-    add_outer(readers, wide, chunk.pixels, to.valid, {g.data, stride}, {seen.data, stride}, reader_part, wide);
+    add_outer(readers, wide, chunk.pixels, to.valid, g, seen, reader_part, wide);
     const Matrix weights = cell.reader(node).transposed();
     if (cell.shape.kind == kReduction) {
-      product<false>(wide, readers, chunk.pixels, weights, {g.data, stride}, seen);
-      spread_halved(to, node, chunk, {seen.data, stride});
+      product<false>(wide, readers, chunk.pixels, weights, g, seen);
+      spread_halved(to, node, chunk, seen);
     } else {
-      const Rows<Vector> state{to.channel(node + 1, 0), cell.layout.plane};
-      product<false>(wide, readers, chunk.pixels, weights, {g.data, stride}, state.from(0, chunk.first));
+      const Rows state{to.channel(node + 1, 0), cell.layout.plane};
+      product<false>(wide, readers, chunk.pixels, weights, g, state.from(0, chunk.first));
     }
   });
 }
@@ -499,7 +499,7 @@ void Backward::reader(int block, int node) {
 // The block's share of sum(g) and sum(g (y - m)).
 void Backward::norm(int block, int operand) {
   const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
-  const Rows<Vector> y = from.half(operand), g = to.half(operand);
+  const Rows y = from.half(operand), g = to.half(operand);
   float* sums = part(norm_parts, 2 * channels(), operand % kOperands, block);
   for (int c = 0; c < channels(); c++) {
     const float middle = mean[operand * channels() + c];
@@ -515,8 +515,8 @@ void Backward::norm(int block, int operand) {
 
 // Turns the gradient of what readers see into that of the 1x1 convolution, in place.
 void Backward::undo_norm(int block, int operand, Chunk chunk) {
-  const Rows<Vector> y = block_of(cell, states, block).half(operand);
-  const Rows<Vector> g = block_of(cell, gradients, block).half(operand);
+  const Rows y = block_of(cell, states, block).half(operand);
+  const Rows g = block_of(cell, gradients, block).half(operand);
   const float number = static_cast<float>(cell.layout.pixels) * cell.shape.images;
   const float* sums = norm_sums.data() + operand % kOperands * 2 * channels();
   for (int c = 0; c < channels(); c++) {
@@ -529,20 +529,20 @@ void Backward::undo_norm(int block, int operand, Chunk chunk) {
 }
 
 // Through batch norm and the 1x1 convolution: the weights' gradient, and dz.
-Rows<Vector> Backward::project(int block, int operand) {
+Rows Backward::project(int block, int operand) {
   const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
   const int depth = cell.layout.width(cell.state(operand)), stride = cell.layout.plane;
-  const Rows<Vector> z = apply_spatial(from, affine, operand, reserve_operand(scratch().z, cell));
-  const Rows<Vector> dz{reserve_operand(scratch().dz, cell), stride};
+  const Rows z = apply_spatial(from, affine, operand, reserve_operand(scratch().z, cell));
+  const Rows dz{reserve_operand(scratch().dz, cell), stride};
   float* weights_part = part(pointwise_parts, pointwise_size(), operand % kOperands, block);
   clear(weights_part, pointwise_size());
   for (int first = 0; first < cell.layout.pixels; first += kChunk) {
     const int pixels = least(kChunk, cell.layout.pixels - first);
     undo_norm(block, operand, {0, 0, first, pixels});
-    const Rows<Vector> dy = to.half(operand).from(0, first), own = z.from(0, first);
-    add_outer(channels(), depth, pixels, to.valid, {dy.data, stride}, {own.data, stride}, weights_part,
+    const Rows dy = to.half(operand).from(0, first), own = z.from(0, first);
+    add_outer(channels(), depth, pixels, to.valid, dy, own, weights_part,
               2 * channels());
-    product<false>(depth, channels(), pixels, cell.pointwise(operand).transposed(), {dy.data, stride},
+    product<false>(depth, channels(), pixels, cell.pointwise(operand).transposed(), dy,
                    dz.from(0, first));
   }
   return dz;
@@ -551,7 +551,7 @@ Rows<Vector> Backward::project(int block, int operand) {
 // From an operand's gradient to its weights' and to that of the state it reads.
 void Backward::operand(int block, int operand, bool add) {
   const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
-  const Rows<Vector> dz = cell.projected(operand) ? project(block, operand) : to.half(operand);
+  const Rows dz = cell.projected(operand) ? project(block, operand) : to.half(operand);
   const int row = cell.state(operand);
   float* kernel_part = part(kernel_parts, kernel_size(), operand % kOperands, block);
   clear(kernel_part, kernel_size());

@@ -17,19 +17,24 @@ struct Matrix {
   Matrix transposed() const { return {data, column, row}; }
 };
 
-// Rows of vectors; row i begins at data + i * stride.
-template <class T>
-struct Rows {
-  T* data;
+// Rows of vectors; row i begins at data + i * stride. (No template: it would lose the vectors' alignment.)
+struct ConstRows {
+  const Vector* data;
   int stride;
-  Rows from(int row, int column) const {
-    return {data + static_cast<ptrdiff_t>(row) * stride + column, stride};
-  }
-  T* operator[](int row) const { return data + static_cast<ptrdiff_t>(row) * stride; }
+  const Vector* operator[](int row) const { return data + static_cast<ptrdiff_t>(row) * stride; }
+  ConstRows from(int row, int column) const { return {(*this)[row] + column, stride}; }
+};
+
+struct Rows {
+  Vector* data;
+  int stride;
+  Vector* operator[](int row) const { return data + static_cast<ptrdiff_t>(row) * stride; }
+  Rows from(int row, int column) const { return {(*this)[row] + column, stride}; }
+  operator ConstRows() const { return {data, stride}; }
 };
 
 template <int M, int P, bool kAdd>
-inline void product_tile(int depth, Matrix a, Rows<const Vector> x, Rows<Vector> y) {
+inline void product_tile(int depth, Matrix a, ConstRows x, Rows y) {
   Vector sums[M][P] = {};
   for (int k = 0; k < depth; k++) {
     const Vector* column = x[k];
@@ -49,10 +54,26 @@ inline void product_tile(int depth, Matrix a, Rows<const Vector> x, Rows<Vector>
     for (int p = 0; p < P; p++) y[m][p] = kAdd ? y[m][p] + sums[m][p] : sums[m][p];
 }
 
-// Rows of one strip of P pixels, M at a time and then the rest one by one.
+// Fetches the strip after this one. Its rows lie far apart, so the processor does not guess them.
+template <int P>
+inline void prefetch_next(int rows, const Vector* first, int stride, int writing) {
+  for (int row = 0; row < rows; row++, first += stride) {
+    if (writing) {
+      __builtin_prefetch(first + P, 1);
+      __builtin_prefetch(first + 2 * P - 1, 1);
+    } else {
+      __builtin_prefetch(first + P);
+      __builtin_prefetch(first + 2 * P - 1);
+    }
+  }
+}
+
+// Rows of one strip of P pixels, as many at a time as a tile has, then two, then one.
 template <int P, bool kAdd>
-inline void product_strip(int rows, int depth, Matrix a, Rows<const Vector> x, Rows<Vector> y) {
+inline void product_strip(int rows, int depth, Matrix a, ConstRows x, Rows y) {
   int m = 0;
+  prefetch_next<P>(depth, x.data, x.stride, 0);
+  prefetch_next<P>(rows, y.data, y.stride, 1);
   for (; m + kTileRows <= rows; m += kTileRows) {
     const Matrix part{a.data + static_cast<ptrdiff_t>(m) * a.row, a.row, a.column};
     product_tile<kTileRows, P, kAdd>(depth, part, x, y.from(m, 0));
@@ -69,7 +90,7 @@ inline void product_strip(int rows, int depth, Matrix a, Rows<const Vector> x, R
 
 // y [rows, pixels] = a [rows, depth] x [depth, pixels]; with kAdd it is added to y.
 template <bool kAdd>
-void product(int rows, int depth, int pixels, Matrix a, Rows<const Vector> x, Rows<Vector> y) {
+void product(int rows, int depth, int pixels, Matrix a, ConstRows x, Rows y) {
   int p = 0;
   for (; p + kTileColumns <= pixels; p += kTileColumns)
     product_strip<kTileColumns, kAdd>(rows, depth, a, x.from(0, p), y.from(0, p));
@@ -77,7 +98,7 @@ void product(int rows, int depth, int pixels, Matrix a, Rows<const Vector> x, Ro
 }
 
 template <int M, int K>
-inline void outer_tile(int pixels, int valid, Rows<const Vector> y, Rows<const Vector> z, float* out,
+inline void outer_tile(int pixels, int valid, ConstRows y, ConstRows z, float* out,
                        int stride) {
   Vector sums[M][K] = {};
   for (int p = 0; p < pixels; p++) {
@@ -96,8 +117,8 @@ inline void outer_tile(int pixels, int valid, Rows<const Vector> y, Rows<const V
 }
 
 // out [rows, columns] += sum over pixels and valid images of y [rows, pixels] times z [columns, pixels].
-inline void add_outer(int rows, int columns, int pixels, int valid, Rows<const Vector> y,
-                      Rows<const Vector> z, float* out, int stride) {
+inline void add_outer(int rows, int columns, int pixels, int valid, ConstRows y,
+                      ConstRows z, float* out, int stride) {
   constexpr int kM = kTileRows, kK = kTileColumns;
   for (int m = 0; m < rows;) {
     const bool tall = m + kM <= rows;

@@ -49,7 +49,7 @@ class PaddedPlane {
     stride = width_ + 2 * pad + kOverhang;
     const ptrdiff_t size = static_cast<ptrdiff_t>(height_ + 2 * pad) * stride + kOverhang;
     memory_.reserve(size);
-    for (ptrdiff_t i = 0; i < size; i++) memory_[i] = splat(fill);
+    for (ptrdiff_t i = 0; i < size; i++) memory_.data()[i] = splat(fill);
   }
   Vector* row(int h) { return memory_.data() + static_cast<ptrdiff_t>(h + pad_) * stride + pad_; }
 
@@ -67,7 +67,7 @@ class PaddedPlane {
  private:
   int height_ = 0, width_ = 0, pad_ = 0;
   float fill_ = 0.0f;
-  Buffer<Vector> memory_;
+  VectorBuffer memory_;
 };
 
 // For each pixel 1 / the number of pixels that the 3x3 window around it has inside of the image.

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 
 #ifndef JAXEVO_BUILD
 #error "compile with -DJAXEVO_BUILD=<namespace of this instruction set> -DJAXEVO_LANES=<floats a vector>"
@@ -24,7 +25,8 @@ constexpr int kRegisters = 32;
 constexpr int kRegisters = 16;
 #endif
 
-inline Vector splat(float value) { return Vector{} + value; }
+// (0 + value would be an addition: it is not -0 for -0.)
+inline Vector splat(float value) { return value - Vector{}; }
 
 // Comparisons with NaN are false, so a NaN stays, as in XLA.
 inline Vector relu(Vector x) { return x < 0.0f ? Vector{} : x; }
@@ -35,13 +37,28 @@ inline Vector maximum(Vector a, Vector b) {
   return a != a ? a : larger;
 }
 
+template <int kNumber>
+struct Part {
+  typedef float Type __attribute__((vector_size(4 * kNumber)));
+};
+
+// Adds the upper half of the lanes to the lower one until one is left.
+template <int kNumber>
+inline float sum_all_lanes(typename Part<kNumber>::Type v) {
+  if constexpr (kNumber == 2) {
+    return v[0] + v[1];
+  } else {
+    typename Part<kNumber / 2>::Type lower, upper;
+    std::memcpy(&lower, &v, sizeof(lower));
+    std::memcpy(&upper, reinterpret_cast<const char*>(&v) + sizeof(lower), sizeof(upper));
+    return sum_all_lanes<kNumber / 2>(lower + upper);
+  }
+}
+
 // The sum of the first `valid` lanes; the others belong to no image, and may hold anything.
 inline float sum_lanes(Vector v, int valid) {
-  float parts[kLanes];
-  for (int lane = 0; lane < kLanes; lane++) parts[lane] = lane < valid ? v[lane] : 0.0f;
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int lane = 0; lane < half; lane++) parts[lane] += parts[lane + half];
-  return parts[0];
+  for (int lane = valid; lane < kLanes; lane++) v[lane] = 0.0f;
+  return sum_all_lanes<kLanes>(v);
 }
 
 inline int least(int a, int b) { return a < b ? a : b; }
@@ -69,11 +86,19 @@ class Buffer {
   T& operator[](ptrdiff_t i) { return data_[i]; }
   const T& operator[](ptrdiff_t i) const { return data_[i]; }
   T* data() { return data_; }
-  const T* data() const { return data_; }
 
  private:
   T* data_ = nullptr;
   ptrdiff_t size_ = 0;
+};
+
+class VectorBuffer {
+ public:
+  Vector* reserve(ptrdiff_t size) { return reinterpret_cast<Vector*>(floats_.reserve(size * kLanes)); }
+  Vector* data() { return reinterpret_cast<Vector*>(floats_.data()); }
+
+ private:
+  Buffer<float> floats_;
 };
 
 }  // namespace jaxevo::JAXEVO_BUILD
