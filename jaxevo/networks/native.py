@@ -117,7 +117,7 @@ def _forward(kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: En
     return out, Moments(mean, var), states
 
 
-def predict(
+def predict_cell(
     kind: str, slots: Slots, readers: jax.Array, running: Moments, x: jax.Array, cell: EncodedCell
 ) -> jax.Array:
     """What its readers get of a cell whose batch norms use the `running` moments."""
@@ -125,7 +125,7 @@ def predict(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def train(
+def train_cell(
     kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
 ) -> tuple[jax.Array, Moments]:
     """A cell in training: what its readers `[B, E, 2D]` get, and its batch norms' moments (no gradient)."""
@@ -156,19 +156,19 @@ def _train_backward(kind, residuals: _Residuals, cotangents):
     return Slots(*gradients), readers_gradient, x_gradient, None
 
 
-train.defvjp(_train_forward, _train_backward)
+train_cell.defvjp(_train_forward, _train_backward)
 
 
 class NativeCell(UniversalCell):
     """A cell with the parameters of the universal network's, computed by the native kernels."""
 
-    def __call__(self, x: jax.Array, cell: EncodedCell, train_mode: bool) -> jax.Array:
+    def __call__(self, x: jax.Array, cell: EncodedCell, train: bool) -> jax.Array:
         slots = Slots(self.depthwise[...], self.pointwise[...], self.scale[...], self.bias[...])
         readers = self.readers[...]
-        if not train_mode:
+        if not train:
             running = Moments(self.mean[...], self.var[...])
-            return predict(self.kind, slots, readers, running, x, cell)
-        out, moments = train(self.kind, slots, readers, x, cell)  # type: ignore[misc]
+            return predict_cell(self.kind, slots, readers, running, x, cell)
+        out, moments = train_cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
         self.mean.set_value(moments.mean)
         self.var.set_value(moments.var)
         return out

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cell.h"
+#include "check.h"
 #include "team.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -29,8 +30,8 @@ std::atomic<int> thread_limit{0};  // 0: as many as XLA's pool has
 // Collects the first thing that is wrong with a call.
 class Checks {
  public:
-  void require(bool holds, const char* problem) {
-    if (!holds && problem_.empty()) problem_ = problem;
+  void require(bool holds, const char* sentence) {
+    if (!holds && problem_.empty()) problem_ = sentence;
   }
   template <class Buffer>
   void shape(const Buffer& buffer, std::initializer_list<int64_t> expected, const char* problem) {
@@ -91,19 +92,11 @@ void check_shapes(Checks& checks, const Shape& shape, const Inputs& in) {
   checks.shape(in.unused, {slots}, "unused is not [B]");
 }
 
-void check_genome(Checks& checks, const Shape& shape, const Genome& genome) {
-  checks.require(genome.nodes >= 0 && genome.nodes <= shape.slots, "number of nodes outside of 0 to B");
-  if (!checks.ok()) return;
-  for (int i = 0; i < genome.nodes * kOperands; i++) {
-    const int state = genome.states[i], operation = genome.operations[i];
-    checks.require(state >= 0 && state <= i / kOperands, "an operand reads a state that is not there yet");
-    checks.require(operation >= 0 && operation < kNumOperations, "no such operation");
-  }
-}
-
 void check_inputs(Checks& checks, const Shape& shape, const Inputs& in) {
   check_shapes(checks, shape, in);
-  if (checks.ok()) check_genome(checks, shape, in.genome());
+  if (!checks.ok()) return;
+  const char* wrong = problem(shape, in.genome());
+  checks.require(wrong == nullptr, wrong);
 }
 
 template <class Buffer>
