@@ -32,6 +32,10 @@ class Build(NamedTuple):
     lanes: int  # floats of a vector
     flags: tuple[str, ...]
 
+    def definitions(self) -> list[str]:
+        """How `cell.cc` is told which build it is."""
+        return [f"-DJAXEVO_BUILD={self.name}", f"-DJAXEVO_LANES={self.lanes}"]
+
 
 _GENERIC = Build("generic", 4, ())
 # `select.cc` asks the processor for the same features.
@@ -66,19 +70,25 @@ def xla_headers() -> pathlib.Path:
     return pathlib.Path(spec.origin).parent / "include"
 
 
+def builds() -> tuple[list[Build], list[str]]:
+    """The builds for this machine's architecture, and how `select.cc` is told of them."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return [_GENERIC, *_X86], ["-DJAXEVO_X86"]
+    return [_GENERIC], []
+
+
 def build_kernels(sources: pathlib.Path, library: pathlib.Path) -> None:
     """Compiles `sources` into `library`. Raises `RuntimeError` or `OSError` where that cannot be done."""
     compiler = find_compiler()
     if compiler is None:
         raise RuntimeError("there is no C++ compiler")
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    each_build, definitions = builds()
     commands = {
-        "select": ["select.cc", *(["-DJAXEVO_X86"] if x86 else [])],
+        "select": ["select.cc", *definitions],
         "handlers": ["handlers.cc", "-isystem", str(xla_headers())],
     }
-    for build in (_GENERIC, *(_X86 if x86 else ())):
-        names = [f"-DJAXEVO_BUILD={build.name}", f"-DJAXEVO_LANES={build.lanes}"]
-        commands[build.name] = ["cell.cc", *_ARITHMETIC, *build.flags, *names]
+    for build in each_build:
+        commands[build.name] = ["cell.cc", *_ARITHMETIC, *build.flags, *build.definitions()]
     with tempfile.TemporaryDirectory() as folder:
         objects = [str(pathlib.Path(folder) / f"{name}.o") for name in commands]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
