@@ -44,7 +44,9 @@ _X86 = (
     Build(
         "avx512",
         16,
-        tuple("-mavx2 -mfma -mavx512f -mavx512vl -mavx512dq -mavx512bw -mprefer-vector-width=512".split()),
+        tuple(
+            "-mavx2 -mfma -mavx512f -mavx512vl -mavx512dq -mavx512bw -mprefer-vector-width=512".split()
+        ),
     ),
 )
 

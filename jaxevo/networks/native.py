@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxevo.config import NetworkConfig
-from jaxevo.networks.universal import EncodedCell, Moments, Slots, UniversalCell, UniversalNetwork
+from jaxevo.networks.universal import Moments, Slots, UniversalCell, UniversalNetwork
+from jaxevo.networks.universal_encoding import EncodedCell
 
 _LIBRARY = pathlib.Path(__file__).with_name("_kernels.so")
 _CALLS = ("jaxevo_cell_forward", "jaxevo_cell_backward", "jaxevo_cell_predict")
@@ -45,7 +46,10 @@ def _load() -> _Loaded:
     if wanted == "0":
         return _Loaded(None, f"{_VARIABLE}=0 turns them off")
     if not _LIBRARY.exists():
-        return _Loaded(None, "they were not built; install a C++ compiler (g++ or clang++), then this package again")
+        return _Loaded(
+            None,
+            "they were not built; install a C++ compiler (g++ or clang++), then this package again",
+        )
     try:
         library = ctypes.CDLL(str(_LIBRARY))
         calls = {name: getattr(library, name) for name in _CALLS}

@@ -83,7 +83,9 @@ class CompiledEngine:
             return
         self._ahead[model] = self._compiler.submit(self._compile, model, data)
         if len(self._ahead) > 2:
-            del self._ahead[next(iter(self._ahead))]  # the oldest, which was not asked for after all
+            del self._ahead[
+                next(iter(self._ahead))
+            ]  # the oldest, which was not asked for after all
 
     def _compile(self, model: Architecture, data: TrainingData) -> Trainer:
         """In the thread, whose time this engine's stopwatch does not count."""
