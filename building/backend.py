@@ -1,7 +1,7 @@
-"""The build backend: setuptools, which also needs jaxlib's headers where there is a compiler to use them.
+"""The build backend: setuptools, and where there is a compiler jaxlib, for its headers.
 
-`JAXEVO_COMPILER=zig` adds the package `ziglang`, a C++ compiler that needs nothing on the machine but a
-download of 100 MB and minutes. `JAXEVO_NATIVE=0` builds no kernels.
+`JAXEVO_COMPILER=zig` adds the package `ziglang`, a C++ compiler that needs nothing on the machine
+but a download of 100 MB and minutes. `JAXEVO_NATIVE=0` builds no kernels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds a C++ compiler and builds the native kernels' library with it.
 
-The compiler is `CXX` where that is set, else the first of c++, g++ and clang++, else that of the package
-`ziglang` where it is installed. Other compilers lack the vector extensions that the kernels are written
-with.
+The compiler is `CXX` where that is set, else the first of c++, g++ and clang++, else that of the
+package `ziglang` where it is installed. Other compilers lack the vector extensions that the kernels
+are written with.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 from typing import NamedTuple
 
 _FLAGS = "-std=c++17 -O3 -fPIC -fvisibility=hidden -pthread -Wno-psabi".split()
-# Products and sums may become one instruction. The kernels read neither errno nor traps of arithmetic.
+# Products and sums may become one instruction; errno and traps of arithmetic are not read.
 _ARITHMETIC = "-ffp-contract=fast -fno-math-errno -fno-trapping-math".split()
 _TIMEOUT = 600  # seconds that one file may take
 
@@ -44,9 +44,8 @@ _X86 = (
     Build(
         "avx512",
         16,
-        tuple(
-            "-mavx2 -mfma -mavx512f -mavx512vl -mavx512dq -mavx512bw -mprefer-vector-width=512".split()
-        ),
+        ("-mavx2", "-mfma", "-mprefer-vector-width=512")
+        + tuple(f"-mavx512{part}" for part in ("f", "vl", "dq", "bw")),
     ),
 )
 
@@ -80,7 +79,7 @@ def builds() -> tuple[list[Build], list[str]]:
 
 
 def build_kernels(sources: pathlib.Path, library: pathlib.Path) -> None:
-    """Compiles `sources` into `library`. Raises `RuntimeError` or `OSError` where that cannot be done."""
+    """Compiles `sources` into `library`. Raises `RuntimeError` or `OSError` where it fails."""
     compiler = find_compiler()
     if compiler is None:
         raise RuntimeError("there is no C++ compiler")

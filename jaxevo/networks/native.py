@@ -1,13 +1,14 @@
-"""The universal network with its cells in C++, for CPUs: same parameters and values, several times as fast.
+"""The universal network with its cells in C++, for CPUs: same parameters, several times as fast.
 
-`kernels/` has the C++: a cell's forward and backward pass and prediction as custom calls of XLA, with
-the genome as their input. This module loads and registers them, and gives the network that calls them.
-Where they are not there (`unavailable_reason` says why), `universal` computes the same in JAX.
+`kernels/` has the C++: a cell's forward and backward pass and prediction as custom calls of XLA,
+with the genome as their input. This module loads and registers them, and gives the network that
+calls them. Where they are not there (`unavailable_reason` says why), `universal` computes the same
+in JAX.
 
-The same processor computes the same bits with any number of threads. Builds for different instruction
-sets add up in different orders and vectors of different widths, so their results differ in rounding;
-`kernels_name` is recorded with every run. The environment variable `JAXEVO_NATIVE` chooses: `0` turns
-the native form off, `avx512`, `avx2` or `generic` takes this build also where a better one would run.
+Any number of threads computes the same bits. Builds for different instruction sets add up vectors
+of different widths in different orders, so their results differ in rounding; `kernels_name` is
+recorded with every run. The environment variable `JAXEVO_NATIVE` chooses: `0` turns the native form
+off; `avx512`, `avx2` or `generic` takes this build also where a wider one would run.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Loaded(NamedTuple):
 
 @functools.cache
 def _load() -> _Loaded:
-    """Loads the library and registers its calls, once a process and before any program that uses them."""
+    """Loads the library and registers its calls, before any program that uses them."""
     wanted = os.environ.get(_VARIABLE, "")
     if wanted == "0":
         return _Loaded(None, f"{_VARIABLE}=0 turns them off")
@@ -132,7 +133,7 @@ def predict_cell(
 def train_cell(
     kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
 ) -> tuple[jax.Array, Moments]:
-    """A cell in training: what its readers `[B, E, 2D]` get, and its batch norms' moments (no gradient)."""
+    """A cell in training: what its readers `[B, E, 2D]` get, and moments (no gradient)."""
     return _forward(kind, slots, readers, x, cell)[:2]
 
 

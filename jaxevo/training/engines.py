@@ -164,8 +164,8 @@ def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 
     """What `auto` means here; other names stay.
 
     On a CPU one program serves all genomes, since compiling takes longer there than training: the
-    native one where it can run, else the universal one. On other backends each genome is compiled: a
-    switch over operations has not been measured on them.
+    native one where it can run, else the universal one. On other backends each genome is compiled:
+    a switch over operations has not been measured on them.
     Raises `InputError` for an unknown name, and for `native` where that cannot run.
     """
     if name not in ENGINES:
@@ -181,7 +181,7 @@ def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 
 
 
 def why_not_native(network: NetworkConfig, candidates_per_step: int = 1) -> str | None:
-    """Why the native engine cannot train such networks here, and what would help; None if it can."""
+    """Why the native engine cannot train such networks here; None if it can."""
     if candidates_per_step > 1:
         return "the native engine trains one candidate a step"
     return native.unsupported(network) or native.unavailable_reason()
@@ -194,7 +194,7 @@ def with_engine(config: SearchConfig) -> SearchConfig:
 
 
 def describe_engine(config: SearchConfig) -> str:
-    """The engine in words: its instruction set or, of a slower one, what would bring the native one."""
+    """The engine in words; of a slower one, also what would bring the native one."""
     if config.engine == "native":
         return f"engine native, {native.kernels_name()}"
     if config.engine == "universal":
@@ -204,7 +204,7 @@ def describe_engine(config: SearchConfig) -> str:
 
 
 def device_name(engine: str) -> str:
-    """The device and, for the native engine, its kernels' instruction set, on which rounding depends."""
+    """The device and, for the native engine, the kernels on which rounding depends."""
     name = machine.device_name()
     return f"{name}, native {native.kernels_name()}" if engine == "native" else name
 

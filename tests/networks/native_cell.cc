@@ -1,7 +1,8 @@
-// Runs every build of the native cell that this processor can run on random cells of random shapes, and
-// compares: builds with one another, any number of threads with one thread (the same bits), and
-// predictions with the training's moments with the training's outputs. Every array has exactly its size
-// and begins as NaN, so that what is read before it is written shows; with sanitizers also what lies outside.
+// Runs every build of the native cell that this processor can run on random cells of random shapes,
+// and compares: builds with one another, any number of threads with one thread (the same bits), and
+// predictions with the training's moments with the training's outputs. Every array has exactly its
+// size and begins as NaN, so that what is read before it is written shows; with sanitizers also
+// what lies outside.
 //
 //     native_cell <number of cells> <seed>
 
@@ -37,7 +38,9 @@ std::vector<const Kernels*> builds() {
   return found;
 }
 
-int integer(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_numbers); }
+int integer(int from, int to) {
+  return std::uniform_int_distribution<int>(from, to)(random_numbers);
+}
 
 Floats normal(size_t size, float mean, float deviation) {
   std::normal_distribution<float> draw(mean, deviation);
@@ -56,8 +59,13 @@ struct RandomCell {
   Floats x, out_gradient, depthwise, pointwise, scale, bias, readers;
 
   RandomCell() {
-    shape = {static_cast<Kind>(integer(0, kNumKinds - 1)), integer(1, 6), integer(1, 9), integer(1, 13),
-             integer(1, 13), integer(1, 17), integer(1, 40)};
+    shape = {static_cast<Kind>(integer(0, kNumKinds - 1)),
+             integer(1, 6),
+             integer(1, 9),
+             integer(1, 13),
+             integer(1, 13),
+             integer(1, 17),
+             integer(1, 40)};
     if (shape.kind == kReduction) shape.height++, shape.width++;
     const size_t operands = shape.slots * kOperands, channels = shape.channels;
     nodes = integer(0, shape.slots);
@@ -102,9 +110,10 @@ std::vector<Floats> compute(const Kernels& kernels, const RandomCell& cell, int 
   Team team(threads);
   kernels.forward(shape, cell.genome(), cell.weights(), team.threads(), cell.x.data(), out.data(),
                   mean.data(), variance.data(), states.data());
-  kernels.predict(shape, cell.genome(), cell.weights(), team.threads(), mean.data(), variance.data(),
-                  cell.x.data(), predicted.data());
-  const Gradients weights{depthwise.data(), pointwise.data(), scale.data(), bias.data(), readers.data()};
+  kernels.predict(shape, cell.genome(), cell.weights(), team.threads(), mean.data(),
+                  variance.data(), cell.x.data(), predicted.data());
+  const Gradients weights{depthwise.data(), pointwise.data(), scale.data(), bias.data(),
+                          readers.data()};
   kernels.backward(shape, cell.genome(), cell.weights(), team.threads(), states.data(), mean.data(),
                    variance.data(), cell.out_gradient.data(), dx.data(), weights, gradients.data());
   return {out, predicted, mean, variance, dx, depthwise, pointwise, scale, bias, readers};
@@ -112,13 +121,13 @@ std::vector<Floats> compute(const Kernels& kernels, const RandomCell& cell, int 
 
 void fail(const RandomCell& cell, const std::string& what) {
   const Shape& s = cell.shape;
-  std::printf("kind %d, B %d of %d, D %d, E %d, %d x %d, N %d: %s\n", s.kind, cell.nodes, s.slots, s.channels,
-              s.reader_channels, s.height, s.width, s.images, what.c_str());
+  std::printf("kind %d, B %d of %d, D %d, E %d, %d x %d, N %d: %s\n", s.kind, cell.nodes, s.slots,
+              s.channels, s.reader_channels, s.height, s.width, s.images, what.c_str());
   std::exit(1);
 }
 
-// Compares on the scale of the largest number of each array; gradients through batch norm of few numbers
-// are differences of much larger ones, so theirs is that of all gradients.
+// Compares on the scale of the largest number of each array; gradients through batch norm of few
+// numbers are differences of much larger ones, so theirs is that of all gradients.
 bool close(const std::vector<Floats>& a, const std::vector<Floats>& b) {
   float largest_gradient = 1.0f;
   for (size_t i = 4; i < a.size(); i++)

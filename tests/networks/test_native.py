@@ -1,4 +1,4 @@
-"""The native cells against the universal network's and the genomes' own networks; indices; threads; C++."""
+"""The native cells against the universal network's and the genomes' own; indices; threads; C++."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ needs_native = pytest.mark.skipif(
 )
 slow = pytest.mark.slow
 MAX_NODES = 6
-# Kind, D, E, image, batch. Batches fill the vectors' lanes in all ways, images are odd and not square.
+# Kind, D, E, image, batch. Batches fill the lanes in all ways; images are odd and not square.
 SETTINGS = [
     ("normal", 3, 5, (5, 4), 17),
     ("reduction", 2, 3, (7, 6), 3),
@@ -94,7 +94,7 @@ def out_shape(kind: str, channels: int, readers: int, image: tuple[int, int], ba
 
 
 def both(kind: str, channels: int, readers: int, image: tuple[int, int], batch: int, seed: int = 0):
-    """The two forms of a cell as functions of a genome's cell, an input and an output's gradient."""
+    """The two forms of a cell as functions of a genome's cell, x and an output's gradient."""
     forms = []
     for cell_type in (UniversalCell, NativeCell):
         cell = filled(cell_type(kind, channels, MAX_NODES, readers), seed)
@@ -142,8 +142,8 @@ def test_passes_on_what_is_not_finite_as_the_universal_cell(wrong):
 def assert_alike_in_what_is_finite(actual, expected) -> None:
     """Number by number, but for the parameters' gradients, of which the whole of each is compared.
 
-    Columns of a slot that an operand does not use have a gradient of 0 natively, of 0 times the gradient of
-    the output in JAX.
+    Columns of a slot that an operand does not use have a gradient of 0 natively, of 0 times the
+    gradient of the output in JAX.
     """
     finite = [jax.tree.map(np.isfinite, form) for form in (actual, expected)]
     parameters, inputs = zip(*(form.pop("gradients") for form in finite), strict=True)
@@ -231,8 +231,8 @@ def test_numbers_out_of_range_are_refused(change):
     for train in (True, False):
         with pytest.raises(jax.errors.JaxRuntimeError, match="native cell"):
             native_cell(x, bad, train).block_until_ready()
-    slots = native.Slots(*(native_cell.depthwise[...], native_cell.pointwise[...]), native_cell.scale[...],
-                         native_cell.bias[...])  # fmt: skip
+    names = ("depthwise", "pointwise", "scale", "bias")
+    slots = native.Slots(*(getattr(native_cell, name)[...] for name in names))
     (out, _), residuals = native._train_forward(
         "normal", slots, native_cell.readers[...], x, encoded
     )
@@ -262,7 +262,7 @@ CLASSES = 3
 
 @pytest.fixture
 def quick_ops(monkeypatch):
-    """Operations compiled one by one and kept, so that hundreds of networks run without being compiled."""
+    """Operations compiled one by one and kept, so that no network is compiled."""
     for name in ("depthwise", "pointwise", "max_pool", "avg_pool", "batch_norm", "halve"):
         monkeypatch.setattr(ops, name, jax.jit(getattr(ops, name)))
 
@@ -353,7 +353,10 @@ def test_what_it_cannot_do_is_refused_by_name(monkeypatch):
 
 def said_with(value: str) -> str:
     """What a process says of the kernels, with `JAXEVO_NATIVE` set."""
-    code = "from jaxevo.networks import native; print(native.unavailable_reason(), native.kernels_name())"
+    code = """
+from jaxevo.networks import native
+print(native.unavailable_reason(), native.kernels_name())
+"""
     environment = os.environ | {"JAXEVO_NATIVE": value}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True

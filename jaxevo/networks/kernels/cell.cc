@@ -1,16 +1,16 @@
 // Forward and backward pass and prediction of a cell. Compiled once for each instruction set.
 //
-// Forward, for each node b and operand o, with s the state it reads (as batch norm leaves it), W its
-// pointwise weights, and sums and means over pixels and images:
+// Forward, for each node b and operand o, with s the state it reads (as batch norm leaves it), W
+// its pointwise weights, and sums and means over pixels and images:
 //
 //     z = spatial(s)                          [C, H, W, N], C = 2D (D for the input)
 //     y = W z                                 [D, H, W, N], half of node b's state
 //     m = mean(y), v = mean((y - m)^2)        [D]
 //     f = scale / sqrt(v + epsilon)           the state's readers see f (y - m) + bias
 //
-// Identity and pools of the input have neither W nor batch norm: y = z. The reader R [E, 2D] of every
-// unused state s adds R s (of a reduction cell, R times the means of 2x2 pixels) to the output; the
-// classifier gets the mean of s over pixels.
+// Identity and pools of the input have neither W nor batch norm: y = z. The reader R [E, 2D] of
+// every unused state s adds R s (of a reduction cell, R times the means of 2x2 pixels) to the
+// output; the classifier gets the mean of s over pixels.
 //
 // Backward, nodes in reverse, with g the gradient of what the readers see, and n = H W N:
 //
@@ -18,11 +18,11 @@
 //     dy = f (g - dbias / n - (y - m) / sqrt(v + epsilon) dscale / n)
 //     dW = sum(dy z^T),  dz = W^T dy,  ds += spatial's gradient at dz
 //
-// z is computed again, since all of them would take more memory than all states. The first to write a
-// state's gradient replaces what lies there, others add, so nothing is set to zero first.
+// z is computed again, since all of them would take more memory than all states. The first to write
+// a state's gradient replaces what lies there, others add, so nothing is set to zero first.
 //
-// Work is divided by blocks of images (`layout.h`), never by threads, and what blocks contribute to a sum
-// is added in their order: any number of threads computes the same bits.
+// Work is divided by blocks of images (`layout.h`), never by threads, and what blocks contribute to
+// a sum is added in their order: any number of threads computes the same bits.
 
 #include "cell.h"
 
@@ -34,13 +34,14 @@
 namespace jaxevo::JAXEVO_BUILD {
 namespace {
 
-constexpr int kChunk = 128;  // pixels that all channels of a step are worked on together, to stay in cache
+// Pixels of which all channels are worked on before the next ones, so that they stay in cache.
+constexpr int kChunk = 128;
 
 template <class Task>
 void for_each(Threads threads, int tasks, const Task& task) {
   threads.run(
-      threads.team, tasks, [](const void* context, int i) { (*static_cast<const Task*>(context))(i); },
-      &task);
+      threads.team, tasks,
+      [](const void* context, int i) { (*static_cast<const Task*>(context))(i); }, &task);
 }
 
 // Memory of a thread between tasks: nothing in it outlives one.
@@ -63,13 +64,19 @@ void clear(float* values, int64_t size) {
 // What all passes over a cell know.
 struct Cell {
   Cell(const Shape& shape, const Genome& genome, const Weights& weights)
-      : shape(shape), genome(genome), weights(weights), layout(shape), image{shape.height, shape.width} {}
+      : shape(shape),
+        genome(genome),
+        weights(weights),
+        layout(shape),
+        image{shape.height, shape.width} {}
 
   int channels() const { return shape.channels; }
   int operand(int node, int o) const { return node * kOperands + o; }
   int state(int operand) const { return genome.states[operand]; }
   int operation(int operand) const { return genome.operations[operand]; }
-  bool projected(int operand) const { return state(operand) > 0 || kernel_size(operation(operand)) > 0; }
+  bool projected(int operand) const {
+    return state(operand) > 0 || kernel_size(operation(operand)) > 0;
+  }
 
   // The weights of an operand's 1x1 convolution, [D, 2D].
   Matrix pointwise(int operand) const {
@@ -100,7 +107,8 @@ struct Cell {
 
 // Batch norm as readers apply it: factor * y + shift for each channel of each state.
 struct Affine {
-  explicit Affine(const Cell& cell) : width(2 * cell.channels()), factor(size(cell)), shift(size(cell)) {
+  explicit Affine(const Cell& cell)
+      : width(2 * cell.channels()), factor(size(cell)), shift(size(cell)) {
     for (int i = 0; i < size(cell); i++) factor[i] = 1.0f, shift[i] = 0.0f;
   }
   static int size(const Cell& cell) { return (cell.shape.slots + 1) * 2 * cell.channels(); }
@@ -133,7 +141,8 @@ struct Block {
   }
   // The half of a node's state that an operand makes.
   Rows half(int operand) const {
-    return {channel(operand / kOperands + 1, operand % kOperands * cell.channels()), cell.layout.plane};
+    return {channel(operand / kOperands + 1, operand % kOperands * cell.channels()),
+            cell.layout.plane};
   }
 };
 
@@ -147,11 +156,11 @@ Channel normalized(const Block& states, const Affine& affine, int row, int c) {
   return {states.channel(row, c), affine.factor[index], affine.shift[index]};
 }
 
-// Blocks side by side write to the same cache lines of XLA's arrays, so threads that begin at the same
-// time get blocks that lie half of the batch apart.
+// Blocks side by side write to the same cache lines of XLA's arrays, so threads that begin at the
+// same time get blocks that lie half of the batch apart.
 int spread(int task, int blocks) { return task % 2 * ((blocks + 1) / 2) + task / 2; }
 
-// ------------------------------------------------- between XLA's arrays [C, pixels, N] and a block's
+// -------------------------------------- between XLA's arrays [C, pixels, N] and a block's vectors
 
 Vector gather(const float* images, int valid) {
   Vector pixel{};
@@ -172,8 +181,10 @@ void load_input(const Block& states, int block, const float* x) {
   const Layout& layout = states.cell.layout;
   for (int c = 0; c < layout.channels; c++) {
     Vector* to = states.channel(0, c);
-    const float* from = x + static_cast<int64_t>(c) * layout.pixels * layout.images + block * kLanes;
-    for (int i = 0; i < layout.pixels; i++) to[i] = gather(from + int64_t{i} * layout.images, states.valid);
+    const float* from =
+        x + static_cast<int64_t>(c) * layout.pixels * layout.images + block * kLanes;
+    for (int i = 0; i < layout.pixels; i++)
+      to[i] = gather(from + int64_t{i} * layout.images, states.valid);
   }
 }
 
@@ -235,7 +246,8 @@ void block_moments(const Block& states, int operand, float* moments) {
 }
 
 // Merges the blocks' moments: differences from a block's mean, and of that mean from the whole's.
-void merge_moments(const Cell& cell, const float* parts, int part_stride, float* mean, float* variance) {
+void merge_moments(const Cell& cell, const float* parts, int part_stride, float* mean,
+                   float* variance) {
   const Layout& layout = cell.layout;
   for (int c = 0; c < cell.channels(); c++) {
     double sum = 0, squares = 0;
@@ -248,7 +260,8 @@ void merge_moments(const Cell& cell, const float* parts, int part_stride, float*
       squares += part[1] + away * away * layout.valid(block) * layout.pixels;
     }
     mean[c] = static_cast<float>(whole);
-    variance[c] = static_cast<float>(squares / (static_cast<double>(layout.images) * layout.pixels));
+    variance[c] =
+        static_cast<float>(squares / (static_cast<double>(layout.images) * layout.pixels));
   }
 }
 
@@ -293,7 +306,8 @@ void read_chunk(const Block& states, const Affine& affine, int node, Chunk chunk
 // What the next cell gets of a block: the sum over unused states of their readers' products.
 void read_out(const Block& states, const Affine& affine, int block, float* out) {
   const Cell& cell = states.cell;
-  const int stride = chunk_size(cell), readers = cell.shape.reader_channels, images = cell.shape.images;
+  const int stride = chunk_size(cell);
+  const int readers = cell.shape.reader_channels, images = cell.shape.images;
   const Image image = cell.read_image();
   const Rows seen{scratch().chunk.reserve(int64_t{2} * cell.channels() * stride), stride};
   const Rows sums{scratch().other_chunk.reserve(int64_t{readers} * stride), stride};
@@ -379,7 +393,8 @@ void predict(const Shape& shape, const Genome& genome, const Weights& weights, T
   affine.set_all(cell, mean, variance);
   for_each(threads, cell.layout.blocks, [&](int i) {
     const int block = spread(i, cell.layout.blocks);
-    const Block states{cell, scratch().states.reserve(cell.layout.block_size()), cell.layout.valid(block)};
+    const Block states{cell, scratch().states.reserve(cell.layout.block_size()),
+                       cell.layout.valid(block)};
     load_input(states, block, x);
     for (int operand = 0; operand < kOperands * genome.nodes; operand++)
       compute_operand(states, affine, operand);
@@ -393,20 +408,21 @@ void predict(const Shape& shape, const Genome& genome, const Weights& weights, T
 struct Backward {
   const Cell& cell;
   Affine& affine;
-  float* states;
+  float* states;  // only read
   float* gradients;
   const float* mean;
   const float* variance;
   const float* out_gradient;
-  Buffer<float> reader_parts, pointwise_parts, kernel_parts, norm_parts;  // of each block
-  Buffer<float> norm_sums;                                                // [2, D, 2]: sum(g), sum(g (y - m))
-  Buffer<bool> written;                                                   // whether a state has a gradient yet
+  // Each block's share in sums over images.
+  Buffer<float> reader_parts{}, pointwise_parts{}, kernel_parts{}, norm_parts{};
+  Buffer<float> norm_sums{};  // [2, D, 2]: sum(g), sum(g (y - m))
+  Buffer<bool> written{};     // whether a state has a gradient yet
 
   int channels() const { return cell.channels(); }
   int blocks() const { return cell.layout.blocks; }
   int64_t reader_size() const { return int64_t{cell.shape.reader_channels} * 2 * channels(); }
   int64_t pointwise_size() const { return int64_t{channels()} * 2 * channels(); }
-  int64_t kernel_size() const { return int64_t{2} * channels() * kSlotSize; }
+  int64_t slots_size() const { return int64_t{2} * channels() * kSlotSize; }
   float inverse_deviation(int operand, int c) const {
     return 1.0f / __builtin_sqrtf(variance[operand * channels() + c] + kEpsilon);
   }
@@ -414,7 +430,7 @@ struct Backward {
   void reserve() {
     reader_parts.reserve(blocks() * reader_size());
     pointwise_parts.reserve(kOperands * blocks() * pointwise_size());
-    kernel_parts.reserve(kOperands * blocks() * kernel_size());
+    kernel_parts.reserve(kOperands * blocks() * slots_size());
     norm_parts.reserve(int64_t{kOperands} * blocks() * 2 * channels());
     norm_sums.reserve(kOperands * 2 * channels());
     written.reserve(cell.shape.slots + 1);
@@ -449,7 +465,8 @@ void Backward::reader_means(int block, int node) {
   const float share = 1.0f / static_cast<float>(cell.layout.pixels);
   for (int c = 0; c < 2 * channels(); c++) {
     const int64_t row = static_cast<int64_t>(node) * 2 * channels() + c;
-    const Vector g = gather(out_gradient + row * cell.shape.images + block * kLanes, to.valid) * share;
+    const Vector g =
+        gather(out_gradient + row * cell.shape.images + block * kLanes, to.valid) * share;
     for (int i = 0; i < cell.layout.pixels; i++) to.channel(node + 1, c)[i] = g;
   }
 }
@@ -464,7 +481,8 @@ void Backward::spread_halved(const Block& to, int node, Chunk chunk, ConstRows f
       Vector* row = to.channel(node + 1, c) + h * width;
       const bool inside = h / 2 < chunk.row + chunk.rows;
       for (int w = 0; w < width; w++)
-        row[w] = inside && w / 2 < half ? from[c][(h / 2 - chunk.row) * half + w / 2] * 0.25f : Vector{};
+        row[w] =
+            inside && w / 2 < half ? from[c][(h / 2 - chunk.row) * half + w / 2] * 0.25f : Vector{};
     }
 }
 
@@ -522,7 +540,8 @@ void Backward::undo_norm(int block, int operand, Chunk chunk) {
   for (int c = 0; c < channels(); c++) {
     const float inverse = inverse_deviation(operand, c), middle = mean[operand * channels() + c];
     const float factor = cell.weights.scale[operand * channels() + c] * inverse;
-    const float bias_share = sums[2 * c] / number, scale_share = sums[2 * c + 1] * inverse * inverse / number;
+    const float bias_share = sums[2 * c] / number;
+    const float scale_share = sums[2 * c + 1] * inverse * inverse / number;
     for (int i = chunk.first; i < chunk.first + chunk.pixels; i++)
       g[c][i] = (g[c][i] - bias_share - (y[c][i] - middle) * scale_share) * factor;
   }
@@ -540,8 +559,7 @@ Rows Backward::project(int block, int operand) {
     const int pixels = least(kChunk, cell.layout.pixels - first);
     undo_norm(block, operand, {0, 0, first, pixels});
     const Rows dy = to.half(operand).from(0, first), own = z.from(0, first);
-    add_outer(channels(), depth, pixels, to.valid, dy, own, weights_part,
-              2 * channels());
+    add_outer(channels(), depth, pixels, to.valid, dy, own, weights_part, 2 * channels());
     product<false>(depth, channels(), pixels, cell.pointwise(operand).transposed(), dy,
                    dz.from(0, first));
   }
@@ -553,16 +571,16 @@ void Backward::operand(int block, int operand, bool add) {
   const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
   const Rows dz = cell.projected(operand) ? project(block, operand) : to.half(operand);
   const int row = cell.state(operand);
-  float* kernel_part = part(kernel_parts, kernel_size(), operand % kOperands, block);
-  clear(kernel_part, kernel_size());
+  float* kernel_part = part(kernel_parts, slots_size(), operand % kOperands, block);
+  clear(kernel_part, slots_size());
   for (int c = 0; c < cell.layout.width(row); c++) {
     const Channel x = normalized(from, affine, row, c);
     const float* kernel = cell.weights.depthwise + cell.slot(operand, c);
     float* dk = kernel_part + c * kSlotSize;
     Vector* out = to.channel(row, c);
     const auto differentiate = [&](auto store) {
-      spatial_gradients(cell.operation(operand), scratch().planes, cell.image, x, kernel, dz[c], to.valid,
-                        store, dk);
+      spatial_gradients(cell.operation(operand), scratch().planes, cell.image, x, kernel, dz[c],
+                        to.valid, store, dk);
     };
     if (add) {
       differentiate([=](int i, Vector gradient) { out[i] += gradient; });
@@ -596,7 +614,8 @@ void node_outputs(Backward& pass, Threads threads, int node, const Gradients& ou
       if (cell.projected(cell.operand(node, o))) pass.norm(block, cell.operand(node, o));
   });
   if (unused && !classified)
-    pass.add_parts(pass.reader_parts, pass.reader_size(), 0, out.readers + node * pass.reader_size());
+    pass.add_parts(pass.reader_parts, pass.reader_size(), 0,
+                   out.readers + node * pass.reader_size());
   for (int o = 0; o < kOperands; o++)
     if (cell.projected(cell.operand(node, o))) finish_norm(pass, cell.operand(node, o), out);
 }
@@ -619,21 +638,22 @@ void node_operands(Backward& pass, Threads threads, int node, const Gradients& o
       pass.add_parts(pass.pointwise_parts, pass.pointwise_size(), o,
                      out.pointwise + operand * pass.pointwise_size());
     if (kernel_size(cell.operation(operand)) > 0)
-      pass.add_parts(pass.kernel_parts, pass.kernel_size(), o, out.depthwise + cell.slot(operand, 0));
+      pass.add_parts(pass.kernel_parts, pass.slots_size(), o,
+                     out.depthwise + cell.slot(operand, 0));
   }
 }
 
 void backward(const Shape& shape, const Genome& genome, const Weights& weights, Threads threads,
-              const float* states, const float* mean, const float* variance, const float* out_gradient,
-              float* x_gradient, const Gradients& out, float* gradients) {
+              const float* states, const float* mean, const float* variance,
+              const float* out_gradient, float* x_gradient, const Gradients& out,
+              float* gradients) {
   const Cell cell(shape, genome, weights);
   Affine affine(cell);
   affine.set_all(cell, mean, variance);
-  Backward pass{cell, affine, const_cast<float*>(states), gradients, mean, variance, out_gradient,
-                {},   {},     {},                         {},        {},   {}};
+  Backward pass{cell, affine, const_cast<float*>(states), gradients, mean, variance, out_gradient};
   pass.reserve();
   const int64_t operands = int64_t{shape.slots} * kOperands;
-  clear(out.depthwise, operands * pass.kernel_size());
+  clear(out.depthwise, operands * pass.slots_size());
   clear(out.pointwise, operands * pass.pointwise_size());
   clear(out.scale, operands * shape.channels);
   clear(out.bias, operands * shape.channels);

@@ -1,9 +1,9 @@
-// A cell of the universal network as C++ functions, without XLA: what `handlers.cc` calls and tests can
-// call as well. `cell.cc` implements it once for each instruction set; `select.cc` picks one.
+// A cell of the universal network as C++ functions, without XLA: what `handlers.cc` calls and tests
+// can call as well. `cell.cc` implements it once for each instruction set; `select.cc` picks one.
 //
-// Letters, as in `jaxevo.networks.universal`: N images, H and W pixels, B slots for nodes, D channels of
-// a cell, E channels of what reads the cell. All arrays are float32 and contiguous, the last axis first
-// in memory.
+// Letters, as in `jaxevo.networks.universal`: N images, H and W pixels, B slots for nodes, D
+// channels of a cell, E channels of what reads the cell. All arrays are float32 and contiguous, the
+// last axis first in memory.
 
 #pragma once
 
@@ -30,7 +30,8 @@ struct Shape {
   int images;           // N
 };
 
-// The genome's cell as integers (`EncodedCell`). Row 0 of the states is the input, row k + 1 is node k.
+// The genome's cell as integers (`EncodedCell`). Row 0 of the states is the input, row k + 1 is
+// node k.
 struct Genome {
   int nodes;
   const int32_t* states;      // [B, 2], row that an operand reads
@@ -50,16 +51,17 @@ struct Parameters {
 using Weights = Parameters<const float>;
 using Gradients = Parameters<float>;
 
-// Runs task(context, 0), ..., task(context, tasks - 1) in any order, on any threads, and returns when
-// all have ended.
+// Runs task(context, 0), ..., task(context, tasks - 1) in any order, on any threads, and returns
+// when all have ended.
 struct Threads {
   void* team;
-  void (*run)(void* team, int tasks, void (*task)(const void* context, int index), const void* context);
+  void (*run)(void* team, int tasks, void (*task)(const void* context, int index),
+              const void* context);
 };
 
 // The functions of one instruction set. `out` is [E, H, W, N], [E, H / 2, W / 2, N] or, for the
-// classifier, [B, 2D, N]. `states` and `gradients` hold `states_size` floats: every state of the cell
-// before batch norm, in the layout that `layout.h` draws.
+// classifier, [B, 2D, N]. `states` and `gradients` hold `states_size` floats: every state of the
+// cell before batch norm, in the layout that `layout.h` draws.
 struct Kernels {
   const char* name;
   int lanes;  // images that are computed side by side

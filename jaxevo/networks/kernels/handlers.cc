@@ -1,7 +1,8 @@
-// The cell as custom calls of XLA (its foreign function interface), and the functions that Python calls.
+// The cell as custom calls of XLA (its foreign function interface), and the functions that Python
+// calls.
 //
-// The genome arrives as arrays when a program runs. Every number of it that becomes an index is checked
-// here, and so is every shape: a call with one out of its range fails, and nothing is read.
+// The genome arrives as arrays when a program runs. Every number of it that becomes an index is
+// checked here, and so is every shape: a call with one out of its range fails, and nothing is read.
 
 #include <algorithm>
 #include <atomic>
@@ -36,7 +37,8 @@ class Checks {
   template <class Buffer>
   void shape(const Buffer& buffer, std::initializer_list<int64_t> expected, const char* problem) {
     const auto dimensions = buffer.dimensions();
-    require(std::equal(dimensions.begin(), dimensions.end(), expected.begin(), expected.end()), problem);
+    require(std::equal(dimensions.begin(), dimensions.end(), expected.begin(), expected.end()),
+            problem);
   }
   bool ok() const { return problem_.empty(); }
   ffi::Error error() const {
@@ -61,7 +63,8 @@ struct Inputs {
             readers.typed_data()};
   }
   Genome genome() const {
-    return {nodes.typed_data()[0], states.typed_data(), operations.typed_data(), unused.typed_data()};
+    return {nodes.typed_data()[0], states.typed_data(), operations.typed_data(),
+            unused.typed_data()};
   }
   // The cell's shape, with the first four axes of its input [D, H, W, N].
   Shape shape(int32_t kind, const Array<4>& x) const {
@@ -80,11 +83,14 @@ struct Inputs {
 void check_shapes(Checks& checks, const Shape& shape, const Inputs& in) {
   const int64_t slots = shape.slots, channels = shape.channels;
   checks.require(shape.kind >= 0 && shape.kind < kNumKinds, "no such kind of cell");
-  checks.require(channels > 0 && shape.height > 0 && shape.width > 0 && shape.images > 0, "an empty input");
-  checks.shape(in.readers, {slots, shape.reader_channels, 2 * channels}, "readers are not [B, E, 2D]");
+  checks.require(channels > 0 && shape.height > 0 && shape.width > 0 && shape.images > 0,
+                 "an empty input");
+  checks.shape(in.readers, {slots, shape.reader_channels, 2 * channels},
+               "readers are not [B, E, 2D]");
   checks.shape(in.depthwise, {slots, kOperands, 2 * channels, kMaxKernel, kMaxKernel},
                "depthwise kernels are not [B, 2, 2D, 7, 7]");
-  checks.shape(in.pointwise, {slots, kOperands, channels, 2 * channels}, "weights are not [B, 2, D, 2D]");
+  checks.shape(in.pointwise, {slots, kOperands, channels, 2 * channels},
+               "weights are not [B, 2, D, 2D]");
   checks.shape(in.scale, {slots, kOperands, channels}, "scales are not [B, 2, D]");
   checks.shape(in.bias, {slots, kOperands, channels}, "biases are not [B, 2, D]");
   checks.shape(in.states, {slots, kOperands}, "states are not [B, 2]");
@@ -126,10 +132,11 @@ Team make_team(ffi::ThreadPool pool, const Shape& shape, int lanes) {
   return Team(threads);
 }
 
-ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise, Array<4> pointwise,
-                   Array<3> scale, Array<3> bias, Array<3> readers, Number nodes, Indices states,
-                   Indices operations, Flags unused, ffi::Result<ffi::AnyBuffer> out, Result<3> mean,
-                   Result<3> variance, Result<1> kept) {
+ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise,
+                   Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
+                   Number nodes, Indices states, Indices operations, Flags unused,
+                   ffi::Result<ffi::AnyBuffer> out, Result<3> mean, Result<3> variance,
+                   Result<1> kept) {
   const Inputs in{depthwise, pointwise, scale, bias, readers, nodes, states, operations, unused};
   const Shape shape = in.shape(kind, x);
   const Kernels& chosen = kernels();
@@ -138,18 +145,20 @@ ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> dept
   check_moments(checks, shape, *mean, *variance);
   check_size(checks, out->element_count(), output_size(shape), "the output has another size");
   if (checks.ok())
-    check_size(checks, kept->element_count(), chosen.states_size(shape), "the states have another size");
+    check_size(checks, kept->element_count(), chosen.states_size(shape),
+               "the states have another size");
   if (!checks.ok()) return checks.error();
   Team team = make_team(pool, shape, chosen.lanes);
   chosen.forward(shape, in.genome(), in.weights(), team.threads(), x.typed_data(),
-                 out->typed_data<float>(), mean->typed_data(), variance->typed_data(), kept->typed_data());
+                 out->typed_data<float>(), mean->typed_data(), variance->typed_data(),
+                 kept->typed_data());
   return ffi::Error::Success();
 }
 
-ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise, Array<4> pointwise,
-                   Array<3> scale, Array<3> bias, Array<3> readers, Number nodes, Indices states,
-                   Indices operations, Flags unused, Array<3> mean, Array<3> variance,
-                   ffi::Result<ffi::AnyBuffer> out) {
+ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise,
+                   Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
+                   Number nodes, Indices states, Indices operations, Flags unused, Array<3> mean,
+                   Array<3> variance, ffi::Result<ffi::AnyBuffer> out) {
   const Inputs in{depthwise, pointwise, scale, bias, readers, nodes, states, operations, unused};
   const Shape shape = in.shape(kind, x);
   const Kernels& chosen = kernels();
@@ -159,26 +168,29 @@ ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> dept
   check_size(checks, out->element_count(), output_size(shape), "the output has another size");
   if (!checks.ok()) return checks.error();
   Team team = make_team(pool, shape, chosen.lanes);
-  chosen.predict(shape, in.genome(), in.weights(), team.threads(), mean.typed_data(), variance.typed_data(),
-                 x.typed_data(), out->typed_data<float>());
+  chosen.predict(shape, in.genome(), in.weights(), team.threads(), mean.typed_data(),
+                 variance.typed_data(), x.typed_data(), out->typed_data<float>());
   return ffi::Error::Success();
 }
 
 ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, Array<5> depthwise, Array<4> pointwise,
                     Array<3> scale, Array<3> bias, Array<3> readers, Number nodes, Indices states,
-                    Indices operations, Flags unused, Array<1> kept, Array<3> mean, Array<3> variance,
-                    ffi::AnyBuffer out_gradient, Result<4> x_gradient, Result<5> depthwise_gradient,
-                    Result<4> pointwise_gradient, Result<3> scale_gradient, Result<3> bias_gradient,
-                    Result<3> readers_gradient, Result<1> gradients) {
+                    Indices operations, Flags unused, Array<1> kept, Array<3> mean,
+                    Array<3> variance, ffi::AnyBuffer out_gradient, Result<4> x_gradient,
+                    Result<5> depthwise_gradient, Result<4> pointwise_gradient,
+                    Result<3> scale_gradient, Result<3> bias_gradient, Result<3> readers_gradient,
+                    Result<1> gradients) {
   const Inputs in{depthwise, pointwise, scale, bias, readers, nodes, states, operations, unused};
   const Shape shape = in.shape(kind, *x_gradient);
   const Kernels& chosen = kernels();
   Checks checks;
   check_inputs(checks, shape, in);
   check_moments(checks, shape, mean, variance);
-  check_size(checks, out_gradient.element_count(), output_size(shape), "the gradient has another size");
+  check_size(checks, out_gradient.element_count(), output_size(shape),
+             "the gradient has another size");
   if (checks.ok()) {
-    check_size(checks, kept.element_count(), chosen.states_size(shape), "the states have another size");
+    check_size(checks, kept.element_count(), chosen.states_size(shape),
+               "the states have another size");
     check_size(checks, gradients->element_count(), chosen.states_size(shape),
                "the states' gradients have another size");
   }
@@ -197,9 +209,9 @@ ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, Array<5> depthwise, Arra
                       scale_gradient->typed_data(), bias_gradient->typed_data(),
                       readers_gradient->typed_data()};
   Team team = make_team(pool, shape, chosen.lanes);
-  chosen.backward(shape, in.genome(), in.weights(), team.threads(), kept.typed_data(), mean.typed_data(),
-                  variance.typed_data(), out_gradient.typed_data<float>(), x_gradient->typed_data(), out,
-                  gradients->typed_data());
+  chosen.backward(shape, in.genome(), in.weights(), team.threads(), kept.typed_data(),
+                  mean.typed_data(), variance.typed_data(), out_gradient.typed_data<float>(),
+                  x_gradient->typed_data(), out, gradients->typed_data());
   return ffi::Error::Success();
 }
 
@@ -225,20 +237,20 @@ auto of_cell() { return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("k
 
 #pragma GCC visibility push(default)
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(jaxevo_cell_forward, jaxevo::Forward,
-                              jaxevo::with_weights_and_genome(
-                                  jaxevo::of_cell().Arg<jaxevo::Array<4>>())
-                                  .Ret<ffi::AnyBuffer>()
-                                  .Ret<jaxevo::Array<3>>()
-                                  .Ret<jaxevo::Array<3>>()
-                                  .Ret<jaxevo::Array<1>>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    jaxevo_cell_forward, jaxevo::Forward,
+    jaxevo::with_weights_and_genome(jaxevo::of_cell().Arg<jaxevo::Array<4>>())
+        .Ret<ffi::AnyBuffer>()
+        .Ret<jaxevo::Array<3>>()
+        .Ret<jaxevo::Array<3>>()
+        .Ret<jaxevo::Array<1>>());
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(jaxevo_cell_predict, jaxevo::Predict,
-                              jaxevo::with_weights_and_genome(
-                                  jaxevo::of_cell().Arg<jaxevo::Array<4>>())
-                                  .Arg<jaxevo::Array<3>>()
-                                  .Arg<jaxevo::Array<3>>()
-                                  .Ret<ffi::AnyBuffer>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    jaxevo_cell_predict, jaxevo::Predict,
+    jaxevo::with_weights_and_genome(jaxevo::of_cell().Arg<jaxevo::Array<4>>())
+        .Arg<jaxevo::Array<3>>()
+        .Arg<jaxevo::Array<3>>()
+        .Ret<ffi::AnyBuffer>());
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(jaxevo_cell_backward, jaxevo::Backward,
                               jaxevo::with_weights_and_genome(jaxevo::of_cell())
@@ -267,7 +279,8 @@ void jaxevo_limit_threads(int threads) { jaxevo::thread_limit.store(threads); }
 
 // Floats that the states of a cell of this shape take.
 int64_t jaxevo_states_size(int slots, int channels, int height, int width, int images) {
-  return jaxevo::kernels().states_size({jaxevo::kNormal, slots, channels, 1, height, width, images});
+  return jaxevo::kernels().states_size(
+      {jaxevo::kNormal, slots, channels, 1, height, width, images});
 }
 
 }  // extern "C"

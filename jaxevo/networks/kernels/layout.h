@@ -1,7 +1,8 @@
 // Where the states of a cell lie in memory.
 //
-// XLA's arrays are [C, H, W, N]: for one pixel the N images follow one another. The states of a cell are
-// divided among blocks of LANES images, which have nothing to do with one another but for batch norm:
+// XLA's arrays are [C, H, W, N]: for one pixel the N images follow one another. The states of a
+// cell are divided among blocks of LANES images, which have nothing to do with one another but for
+// batch norm:
 //
 //     block 0: images 0 .. LANES - 1             block 1: images LANES .. 2 LANES - 1         ...
 //     +--------+----------------+----------------+-- -- --+--------+----------------+-- -- --
@@ -14,17 +15,18 @@
 //              +------------------+------- -- -----+   others from operand 1
 //              |                   `-----------------.
 //              +-----------+-----------+------ -- ---+
-//     channel: | pixel 0,0 | pixel 0,1 |             |   H * W vectors of LANES floats, and one more
+//     channel: | pixel 0,0 | pixel 0,1 |             |   H * W vectors of LANES floats, and one
+//     more
 //              +-----------+-----------+------ -- ---+   if that is even
 //
-// An odd number of vectors a channel lets the same pixel of all channels, which the 1x1 convolutions read
-// together, lie in different sets of the processor's cache.
+// An odd number of vectors a channel lets the same pixel of all channels, which the 1x1
+// convolutions read together, lie in different sets of the processor's cache.
 //
-// In the last block the lanes after image N - 1 belong to no image. They are computed like the others:
-// no lane ever reaches another but in sums over images, and `sum_lanes` leaves them out.
+// In the last block the lanes after image N - 1 belong to no image. They are computed like the
+// others: no lane ever reaches another but in sums over images, and `sum_lanes` leaves them out.
 //
-// States are stored as they are before batch norm. Who reads a state applies its factor and shift (see
-// `Affine` in `cell.cc`), which are known only once every block has computed the state.
+// States are stored as they are before batch norm. Who reads a state applies its factor and shift
+// (see `Affine` in `cell.cc`), which are known only once every block has computed the state.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Products over channels for 1x1 convolutions, and their weights' gradients. Both keep a tile of sums in
-// registers: with 16 registers 4 x 3 sums, 3 operands and 1 more; with 32 registers 6 x 4.
+// Products over channels for 1x1 convolutions, and their weights' gradients. Both keep a tile of
+// sums in registers: with 16 registers 4 x 3 sums, 3 operands and 1 more; with 32 registers 6 x 4.
 
 #pragma once
 
@@ -17,7 +17,8 @@ struct Matrix {
   Matrix transposed() const { return {data, column, row}; }
 };
 
-// Rows of vectors; row i begins at data + i * stride. (No template: it would lose the vectors' alignment.)
+// Rows of vectors; row i begins at data + i * stride. (No template: it would lose the vectors'
+// alignment.)
 struct ConstRows {
   const Vector* data;
   int stride;
@@ -98,8 +99,7 @@ void product(int rows, int depth, int pixels, Matrix a, ConstRows x, Rows y) {
 }
 
 template <int M, int K>
-inline void outer_tile(int pixels, int valid, ConstRows y, ConstRows z, float* out,
-                       int stride) {
+inline void outer_tile(int pixels, int valid, ConstRows y, ConstRows z, float* out, int stride) {
   Vector sums[M][K] = {};
   for (int p = 0; p < pixels; p++) {
     Vector right[K];
@@ -116,9 +116,10 @@ inline void outer_tile(int pixels, int valid, ConstRows y, ConstRows z, float* o
     for (int k = 0; k < K; k++) out[m * stride + k] += sum_lanes(sums[m][k], valid);
 }
 
-// out [rows, columns] += sum over pixels and valid images of y [rows, pixels] times z [columns, pixels].
-inline void add_outer(int rows, int columns, int pixels, int valid, ConstRows y,
-                      ConstRows z, float* out, int stride) {
+// out [rows, columns] += sum over pixels and valid images of y [rows, pixels] times z [columns,
+// pixels].
+inline void add_outer(int rows, int columns, int pixels, int valid, ConstRows y, ConstRows z,
+                      float* out, int stride) {
   constexpr int kM = kTileRows, kK = kTileColumns;
   for (int m = 0; m < rows;) {
     const bool tall = m + kM <= rows;

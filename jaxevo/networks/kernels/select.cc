@@ -1,4 +1,5 @@
-// Chooses the build of `cell.cc` for this processor. JAXEVO_X86 says that the builds for x86 are there.
+// Chooses the build of `cell.cc` for this processor. JAXEVO_X86 says that the builds for x86 are
+// there.
 
 #include <atomic>
 #include <cstring>
@@ -28,8 +29,9 @@ struct Runnable {
 #ifdef JAXEVO_X86
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512bw");
     if (avx512) list[number++] = &avx512::kKernels;
     if (avx2) list[number++] = &avx2::kKernels;
 #endif

@@ -1,14 +1,15 @@
-// What an operand does to one channel of one block before its 1x1 convolution: depthwise convolution of
-// the rectified input, 3x3 pooling, or nothing; and the gradients of these.
+// What an operand does to one channel of one block before its 1x1 convolution: depthwise
+// convolution of the rectified input, 3x3 pooling, or nothing; and the gradients of these.
 //
-// With x the channel as batch norm leaves it (`Channel`), r = max(x, 0), k the kernel of K x K taps, g the
-// gradient of the output z, and sums over what lies inside of the image:
+// With x the channel as batch norm leaves it (`Channel`), r = max(x, 0), k the kernel of K x K
+// taps, g the gradient of the output z, and sums over what lies inside of the image:
 //
 //     convolution   z[h, w] = sum over i, j of k[i, j] r[h + i - K/2, w + j - K/2]
 //                   dx[h, w] = (x > 0) sum over i, j of k[K-1-i, K-1-j] g[h + i - K/2, w + j - K/2]
 //                   dk[i, j] = sum over images, h, w of g[h, w] r[h + i - K/2, w + j - K/2]
-//     average       z = box(x) / count, dx = box(g / count); box: sum of 3x3 pixels, count: their number
-//     maximum       of three in a row, then of three of these in a column; the first of equals gets g
+//     average       z = box(x) / count, dx = box(g / count); box: sum of 3x3 pixels, count: their
+//     number maximum       of three in a row, then of three of these in a column; the first of
+//     equals gets g
 //
 // Convolutions and pools read a padded copy of the channel, so that no pixel is a special case:
 //
@@ -124,7 +125,8 @@ struct Taps {
 
 // T pixels of a row, whose windows begin at `corner`: T sums stay in registers.
 template <int K, int T>
-inline void convolve_tile(const Vector* corner, int stride, const Taps<K>& taps, Vector (&sums)[T]) {
+inline void convolve_tile(const Vector* corner, int stride, const Taps<K>& taps,
+                          Vector (&sums)[T]) {
 #pragma GCC unroll 8
   for (int t = 0; t < T; t++) sums[t] = Vector{};
   for (int i = 0; i < K; i++, corner += stride) {
@@ -168,7 +170,8 @@ void convolve(PaddedPlane& x, Image image, const Taps<K>& taps, Store store) {
   }
 }
 
-// One row of a kernel's gradient, summed over the image; U pixels at once, so that sums are independent.
+// One row of a kernel's gradient, summed over the image; U pixels at once, so that sums are
+// independent.
 template <int K, int U>
 inline void add_row_gradient(const Vector* x, const Vector* g, Vector (&sums)[U][K]) {
 #pragma GCC unroll 4
@@ -209,8 +212,8 @@ void convolution(Planes& planes, Image image, Channel x, const float* kernel, Ve
 }
 
 template <int K, class Store>
-void convolution_gradients(Planes& planes, Image image, Channel x, const float* kernel, const Vector* dz,
-                           int valid, Store store, float* dk) {
+void convolution_gradients(Planes& planes, Image image, Channel x, const float* kernel,
+                           const Vector* dz, int valid, Store store, float* dk) {
   PaddedPlane &input = planes.inputs[K / 2 - 1], &gradient = planes.gradients[K / 2 - 1];
   input.prepare(image, K / 2, 0.0f);
   input.load([=](int i) { return relu(x[i]); });
@@ -229,7 +232,8 @@ void pool(PaddedPlane& x, PaddedPlane& rows, Image image, Combine combine, Store
   for (int h = 0; h < image.height; h++) {
     const Vector* from = x.row(h);
     Vector* to = rows.row(h);
-    for (int w = 0; w < image.width; w++) to[w] = combine(combine(from[w - 1], from[w]), from[w + 1]);
+    for (int w = 0; w < image.width; w++)
+      to[w] = combine(combine(from[w - 1], from[w]), from[w + 1]);
   }
   for (int h = 0; h < image.height; h++) {
     const Vector *before = rows.row(h - 1), *own = rows.row(h), *after = rows.row(h + 1);
@@ -289,7 +293,8 @@ inline void route_columns(Planes& planes, Image image, const Vector* dz) {
     Vector *to_before = planes.routed.row(h - 1), *to_own = planes.routed.row(h);
     Vector* to_after = planes.routed.row(h + 1);
     for (int w = 0; w < image.width; w++)
-      route(before[w], own[w], after[w], dz[h * image.width + w], to_before[w], to_own[w], to_after[w]);
+      route(before[w], own[w], after[w], dz[h * image.width + w], to_before[w], to_own[w],
+            to_after[w]);
   }
 }
 
@@ -314,13 +319,19 @@ void max_pool_gradient(Planes& planes, Image image, Channel x, const Vector* dz,
 // ------------------------------------------------------------------------------- every operation
 
 // The operation's output `z` for a channel `x`; `kernel` is the channel's slot.
-inline void spatial(int operation, Planes& planes, Image image, Channel x, const float* kernel, Vector* z) {
+inline void spatial(int operation, Planes& planes, Image image, Channel x, const float* kernel,
+                    Vector* z) {
   switch (operation) {
-    case kConv3: return convolution<3>(planes, image, x, kernel, z);
-    case kConv5: return convolution<5>(planes, image, x, kernel, z);
-    case kConv7: return convolution<7>(planes, image, x, kernel, z);
-    case kMaxPool: return max_pool(planes, image, x, z);
-    case kAveragePool: return average_pool(planes, image, x, z);
+    case kConv3:
+      return convolution<3>(planes, image, x, kernel, z);
+    case kConv5:
+      return convolution<5>(planes, image, x, kernel, z);
+    case kConv7:
+      return convolution<7>(planes, image, x, kernel, z);
+    case kMaxPool:
+      return max_pool(planes, image, x, z);
+    case kAveragePool:
+      return average_pool(planes, image, x, z);
     default:
       for (int i = 0; i < image.height * image.width; i++) z[i] = x[i];
   }
@@ -331,11 +342,16 @@ template <class Store>
 void spatial_gradients(int operation, Planes& planes, Image image, Channel x, const float* kernel,
                        const Vector* dz, int valid, Store store, float* dk) {
   switch (operation) {
-    case kConv3: return convolution_gradients<3>(planes, image, x, kernel, dz, valid, store, dk);
-    case kConv5: return convolution_gradients<5>(planes, image, x, kernel, dz, valid, store, dk);
-    case kConv7: return convolution_gradients<7>(planes, image, x, kernel, dz, valid, store, dk);
-    case kMaxPool: return max_pool_gradient(planes, image, x, dz, store);
-    case kAveragePool: return average_pool_gradient(planes, image, dz, store);
+    case kConv3:
+      return convolution_gradients<3>(planes, image, x, kernel, dz, valid, store, dk);
+    case kConv5:
+      return convolution_gradients<5>(planes, image, x, kernel, dz, valid, store, dk);
+    case kConv7:
+      return convolution_gradients<7>(planes, image, x, kernel, dz, valid, store, dk);
+    case kMaxPool:
+      return max_pool_gradient(planes, image, x, dz, store);
+    case kAveragePool:
+      return average_pool_gradient(planes, image, dz, store);
     default:
       for (int i = 0; i < image.height * image.width; i++) store(i, dz[i]);
   }

@@ -1,12 +1,14 @@
 // Threads that work on the tasks of one call.
 //
-// A cell is some twenty short regions of tasks with a step of one thread between them: waking a thread
-// for each would take longer than many of them. So helpers are called once, at the beginning, and look
-// for the next task without sleeping until the call ends. The calling thread works too and waits for
-// tasks that have begun only: a helper that starts late, or never, holds up nothing.
+// A cell is some twenty short regions of tasks with a step of one thread between them: waking a
+// thread for each would take longer than many of them. So helpers are called once, at the
+// beginning, and look for the next task without sleeping until the call ends. The calling thread
+// works too and waits for tasks that have begun only: a helper that starts late, or never, holds up
+// nothing.
 //
-// Helpers are threads of our own. XLA's pool has as many threads as there are cores, but while a loop
-// runs (an epoch is one) some of them wait for others to end; on two cores often none was left to help.
+// Helpers are threads of our own. XLA's pool has as many threads as there are cores, but while a
+// loop runs (an epoch is one) some of them wait for others to end; on two cores often none was left
+// to help.
 
 #pragma once
 
@@ -82,8 +84,8 @@ class Team {
   }
 
  private:
-  // One number holds how many tasks there are and which is next, so that whoever takes a task knows that
-  // it exists. The region it belongs to cannot end, nor `task` change, before it is done.
+  // One number holds how many tasks there are and which is next, so that whoever takes a task knows
+  // that it exists. The region it belongs to cannot end, nor `task` change, before it is done.
   struct Board {
     std::atomic<uint64_t> state{0};  // tasks << 32 | next
     std::atomic<int> done{0};

@@ -1,9 +1,9 @@
 // Vectors of LANES floats: the same pixel of LANES images, computed side by side.
 //
-// GCC's and Clang's vector extensions stand for the processor's instructions. Everything that depends on
-// the instruction set lies in a namespace of its own, JAXEVO_BUILD, and uses no template of the standard
-// library: the linker keeps one copy of a template's instance, which might be one that this processor
-// cannot run.
+// GCC's and Clang's vector extensions stand for the processor's instructions. Everything that
+// depends on the instruction set lies in a namespace of its own, JAXEVO_BUILD, and uses no template
+// of the standard library: the linker keeps one copy of a template's instance, which might be one
+// that this processor cannot run.
 
 #pragma once
 
@@ -12,7 +12,8 @@
 #include <cstring>
 
 #ifndef JAXEVO_BUILD
-#error "compile with -DJAXEVO_BUILD=<namespace of this instruction set> -DJAXEVO_LANES=<floats a vector>"
+#error \
+    "compile with -DJAXEVO_BUILD=<namespace of the build> and -DJAXEVO_LANES=<floats a vector>"
 #endif
 
 namespace jaxevo::JAXEVO_BUILD {
@@ -94,7 +95,9 @@ class Buffer {
 
 class VectorBuffer {
  public:
-  Vector* reserve(ptrdiff_t size) { return reinterpret_cast<Vector*>(floats_.reserve(size * kLanes)); }
+  Vector* reserve(ptrdiff_t size) {
+    return reinterpret_cast<Vector*>(floats_.reserve(size * kLanes));
+  }
   Vector* data() { return reinterpret_cast<Vector*>(floats_.data()); }
 
  private:
