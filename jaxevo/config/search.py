@@ -13,7 +13,7 @@ from jaxevo.config.network import NetworkConfig, TrainingConfig
 
 RESIZE_METHODS = ("stretch", "mnist_box")
 STRATEGY_KINDS = ("rea", "aging", "random", "aco")
-ENGINES = ("auto", "universal", "compiled")
+ENGINES = ("auto", "native", "universal", "compiled")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,8 @@ class SearchConfig:
     max_consecutive_failures: int = setting(20, "failed candidates in a row that end the search")
     engine: str = setting(
         "auto",
-        "universal: one program for all genomes; compiled: one each; auto: universal on a CPU",
+        "native: one program for all genomes, its cells in C++; universal: the same in JAX; "
+        "compiled: a program each; auto: on a CPU the first of these that can run",
         ENGINES,
     )
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
@@ -114,10 +115,16 @@ class SearchConfig:
             "it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
         )
         check(
-            self.engine != "universal" or self.network.conv_kind == "separable",
+            self.engine not in ("native", "universal") or self.network.conv_kind == "separable",
             "engine",
             self.engine,
             f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
+        )
+        check(
+            self.engine != "native" or self.network.precision == "float32",
+            "engine",
+            self.engine,
+            f"it has no {self.network.precision}; use engine=universal",
         )
 
     @property
