@@ -8,7 +8,13 @@ from __future__ import annotations
 import dataclasses
 
 from jaxevo.config.evolution import ColonyConfig, EvolutionConfig
-from jaxevo.config.fields import check, check_at_least, check_choice, setting
+from jaxevo.config.fields import (
+    check,
+    check_at_least,
+    check_choice,
+    check_probabilities,
+    setting,
+)
 from jaxevo.config.network import NetworkConfig, TrainingConfig
 
 RESIZE_METHODS = ("stretch", "mnist_box")
@@ -64,6 +70,15 @@ class SearchConfig:
         "end the search after so many trainings of candidates, isomorphic ones not counted; 0: "
         "only after the last",
     )
+    max_parameters: int = setting(
+        0, "draw only genomes whose networks have at most so many parameters; 0: of any size"
+    )
+    max_multiply_adds: int = setting(
+        0, "draw only genomes whose networks take at most so many multiply-adds an image; 0: any"
+    )
+    target_accuracy: float = setting(
+        0.0, "end the search once a candidate reaches this validation accuracy; 0: it goes on"
+    )
     reuse_fitness: bool = setting(
         True, "give an isomorphic genome the fitness that was measured first"
     )
@@ -94,6 +109,8 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best", "max_trainings")
+        check_at_least(self, 0, "max_parameters", "max_multiply_adds")
+        check_probabilities(self, "target_accuracy")
         check_at_least(self, 1, "max_consecutive_failures", "candidates_per_step")
         check(
             self.candidates_per_step == 1
@@ -132,6 +149,11 @@ class SearchConfig:
         """How many candidates to expect, at most `max_trainings` if that ends the search."""
         expected = self.evolution.num_candidates
         return min(expected, self.max_trainings) if self.max_trainings else expected
+
+    def fits(self, parameters: int, multiply_adds: int) -> bool:
+        """Whether a network of this size is within the bounds."""
+        bounds = ((parameters, self.max_parameters), (multiply_adds, self.max_multiply_adds))
+        return all(not bound or size <= bound for size, bound in bounds)
 
     def budget_spent(self, trainings: int) -> bool:
         """True if so many trainings of candidates end the search."""

@@ -90,16 +90,21 @@ class Explorer:
         """True if the budget of trainings or the time is spent; a candidate that is recorded is always told."""
         if candidate is not None and candidate.id in self.ledger.candidates:
             return False
-        if self.config.budget_spent(self.ledger.trainings):
+        if self.config.budget_spent(self.ledger.trainings) or self._target_reached():
             return True
         if self.ledger.stop is None and self.ledger.trainings and self.out_of_time():
             self.ledger.add_stop(Stop("the time limit was reached"))
             self.reporter.message("the time limit is reached: no further candidate is begun")
         return self.ledger.stop is not None
 
+    def _target_reached(self) -> bool:
+        """True once a candidate has the accuracy that is enough."""
+        target = self.config.target_accuracy
+        return 0 < target <= self.ledger.best_fitness
+
     def _resume(self) -> Strategy:
         """The strategy as of the newest usable checkpoint; the rest of the history will be told again."""
-        strategy = make_strategy(self.config)
+        strategy = make_strategy(self.config, self._fits)
         known = self.ledger.candidates
         newest = self.checkpoints.load_newest(self.reporter.message)
         if newest is not None:
@@ -113,10 +118,14 @@ class Explorer:
                 self.reporter.message(
                     f"checkpoint {step} is not of this search ({error}); going on from the history"
                 )
-                strategy = make_strategy(self.config)
+                strategy = make_strategy(self.config, self._fits)
         if known:
             self.reporter.message(f"resuming: {len(known)} candidates are known already")
         return strategy
+
+    def _fits(self, genome: Genome) -> bool:
+        size = self.complexity(genome)
+        return self.config.fits(size.parameters, size.multiply_adds)
 
     def _tell(self, candidate: Individual, strategy: Strategy) -> None:
         """Evaluates a candidate unless it is recorded, and tells the strategy."""
