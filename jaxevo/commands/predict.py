@@ -1,4 +1,4 @@
-"""Prints the class and its probability of image files, or of all images in folders, by a trained network.
+"""Prints the class of image files, or of all images in folders, by a trained network.
 
 python -m jaxevo predict --weights=runs/digits-quick-seed0/best scan1.png scan2.png
 python -m jaxevo predict --weights=runs/digits-quick-seed0/best --format=csv scans/
