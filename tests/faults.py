@@ -27,7 +27,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-
 from builders import Outcome, table_outcome
 
 from jaxevo.config import replace
@@ -79,7 +78,7 @@ def commit(fault: str) -> None:
 def build_table(
     plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup
 ) -> Evaluate:
-    """The table in place of training; those in `wait_for` wait until another one has its fitness."""
+    """The table in place of training; those in `wait_for` wait for another candidate."""
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> Any:
         try:

@@ -281,7 +281,7 @@ def test_checkpoints_take_their_own_part_of_the_time(tmp_path):
 
 
 class Timed(Silent):
-    """Notes the processor's time at which each candidate was recorded, which no other load changes."""
+    """Notes at which time of the processor, which no other load changes, each was recorded."""
 
     def __init__(self) -> None:
         super().__init__()
