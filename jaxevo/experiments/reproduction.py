@@ -16,7 +16,6 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxevo.api import load_task
 from jaxevo.config import SearchConfig
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import load_train_data
@@ -29,6 +28,7 @@ from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
 from jaxevo.reports.paper_tables import BUDGETS, LABELS, SEARCHED, TABLES, Task
 from jaxevo.run.explore import SearchFailedError
+from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner
 from jaxevo.run.workdir import Workdir
@@ -148,8 +148,10 @@ class Reproduction:
         self, model: Architecture, task: Task, trained: list[dict[str, Any]]
     ) -> dict[str, Any]:
         """Sizes, and how it was trained."""
-        size, images = self.builder(task).complexity(model), len(self.train[task.trained_on][0])
-        number, epochs = self.budget.train_examples or images, self.training.epochs
+        size = self.builder(task).complexity(model)
+        images = len(self.train[task.trained_on][0])
+        number = self.budget.train_examples or images
+        epochs = self.training.epochs
         return {
             **{
                 "parameters": size.parameters,
@@ -163,7 +165,8 @@ class Reproduction:
 
     def scores(self, folder: pathlib.Path, task: Task) -> list[dict[str, Any]]:
         """Accuracies of all seeds' weights, for each way of resizing the test images."""
-        scores, rows = [self.score(folder, seed, task) for seed in self.seeds], []
+        scores = [self.score(folder, seed, task) for seed in self.seeds]
+        rows = []
         for method, test in self.tests[task].items():
             found = summarize([score[method] for score in scores], len(test))
             low, high = found["interval"]
@@ -218,7 +221,8 @@ class Reproduction:
         """
         images, _ = self.train[task.trained_on]
         builder = self.builder(task)
-        network, training = dataclasses.asdict(builder.network), dataclasses.asdict(self.training)
+        network = dataclasses.asdict(builder.network)
+        training = dataclasses.asdict(self.training)
         settings = {
             "network": network,
             "training": training,
@@ -239,8 +243,10 @@ class Reproduction:
                 f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}"
             )
 
-        images, checkpoints = self.train[task.trained_on][0], folder / "checkpoints"
-        begin, failure = time.perf_counter(), None
+        images = self.train[task.trained_on][0]
+        checkpoints = folder / "checkpoints"
+        begin = time.perf_counter()
+        failure = None
         try:
             trained = train_classifiers(
                 model,
@@ -259,7 +265,8 @@ class Reproduction:
             if task.tested_on == task.trained_on:  # else the program for it would be compiled again
                 self.score(folder, seed, task, classifier)
         except DivergedError as error:
-            failure, seconds = str(error), time.perf_counter() - begin
+            failure = str(error)
+            seconds = time.perf_counter() - begin
         about = {
             "seconds": seconds,
             "device": device_name(),
@@ -275,7 +282,8 @@ class Reproduction:
         """Accuracy by the way the test images were resized; measured once for each training and
         test images.
         """
-        tests, document = self.tests[task], folder / f"seed{seed}-{task.tested_on}.json"
+        tests = self.tests[task]
+        document = folder / f"seed{seed}-{task.tested_on}.json"
         digests = {f"{method} images": test.digest() for method, test in tests.items()}
         kinds = dict.fromkeys(digests, str) | dict.fromkeys(tests, float)
         known = paper_tables.read_part(document, kinds) if document.exists() else {}
@@ -287,14 +295,16 @@ class Reproduction:
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """The table as far as it is made."""
-        caption, path = self.caption(rows), self.path / self.plan.table
+        caption = self.caption(rows)
+        path = self.path / self.plan.table
         write_text(path.with_suffix(".md"), paper_tables.markdown(rows, caption))
         write_csv(path.with_suffix(".csv"), rows)
         write_json(path.with_suffix(".json"), {"caption": caption, "rows": rows})
 
     def caption(self, rows: list[dict[str, Any]]) -> str:
         """Budget, split and protocol."""
-        training, number = self.training, len(self.seeds)
+        training = self.training
+        number = len(self.seeds)
         devices = "; ".join(sorted({row["device"] for row in rows if row["device"]}))
         lines = [
             f"Table {self.plan.table} of the paper, budget {self.plan.budget}, "

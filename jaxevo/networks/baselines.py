@@ -114,7 +114,8 @@ class ResNet18(_Classifier):
         rng: np.random.Generator,
     ):
         self.stem = ConvBatchNorm(rng, image_shape[2], RESNET18_STAGES[0], 7, 2)
-        self.blocks, width = nnx.List(), RESNET18_STAGES[0]
+        self.blocks = nnx.List()
+        width = RESNET18_STAGES[0]
         for channels in RESNET18_STAGES:
             self.blocks += [
                 Block(rng, width, channels, 1 if channels == width else 2),
@@ -162,7 +163,8 @@ class SmallCNN(_Classifier):
         precision: str,
         rng: np.random.Generator,
     ):
-        self.convolutions, width = nnx.List(), image_shape[2]
+        self.convolutions = nnx.List()
+        width = image_shape[2]
         for channels in SMALL_CNN_CHANNELS:
             self.convolutions.append(ConvBatchNorm(rng, width, channels, 3))
             width = channels

@@ -59,11 +59,10 @@ class BatchNorm(nnx.Module):
     """
 
     def __init__(self, channels: int):
-        self.scale, self.bias = constant(nnx.Param, 1, channels), constant(nnx.Param, 0, channels)
-        self.mean, self.var = (
-            constant(nnx.BatchStat, 0, channels),
-            constant(nnx.BatchStat, 1, channels),
-        )
+        self.scale = constant(nnx.Param, 1, channels)
+        self.bias = constant(nnx.Param, 0, channels)
+        self.mean = constant(nnx.BatchStat, 0, channels)
+        self.var = constant(nnx.BatchStat, 1, channels)
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         if not train:
@@ -78,7 +77,8 @@ class Operand(nnx.Module):
     """One operation of a node on one state: D channels out."""
 
     def __init__(self, rng: np.random.Generator, state: int, op: Op, channels: int, conv_kind: str):
-        self.op, self.full = op, conv_kind == "full" and op.kernel_size > 0
+        self.op = op
+        self.full = conv_kind == "full" and op.kernel_size > 0
         in_channels = channels if state < NUM_INPUTS else 2 * channels
         k = op.kernel_size
         if self.full:
@@ -158,7 +158,8 @@ class Network(nnx.Module):
     ):
         config.check_image(*image_shape[:2])
         rng = np.random.default_rng(seed)
-        self.dropout_rate, self.precision = config.dropout_rate, config.precision
+        self.dropout_rate = config.dropout_rate
+        self.precision = config.precision
         self.cells = nnx.List()
         width = image_shape[2]
         for kind, channels in config.stack():

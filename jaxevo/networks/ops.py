@@ -32,7 +32,9 @@ def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """Each channel `[C, H, W, N]` convolved with its own `kernel` `[C, k, k]`, k odd; zero padding
     keeps the size.
     """
-    height, width, k = x.shape[1], x.shape[2], kernel.shape[1]
+    height = x.shape[1]
+    width = x.shape[2]
+    k = kernel.shape[1]
     padded = _pad(x, k // 2, k // 2)
     padded, kernel = (
         padded.astype(jnp.float32),
@@ -111,7 +113,8 @@ def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Ar
     """
     k = kernel.shape[2]
     if jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
-        strides, padding = (stride, stride), [(k // 2, k // 2)] * 2
+        strides = (stride, stride)
+        padding = [(k // 2, k // 2)] * 2
         return jax.lax.conv_general_dilated(
             x, kernel, strides, padding, dimension_numbers=("CHWN", "OIHW", "CHWN")
         )
@@ -177,7 +180,8 @@ def _max_of_three_backward(axis: int, x: jax.Array, g: jax.Array) -> tuple[jax.A
     first = (before >= x) & (before >= after)
     second = ~first & (x >= after)
     zero = jnp.zeros((), g.dtype)
-    to_before, to_after = jnp.where(first, g, zero), jnp.where(first | second, zero, g)
+    to_before = jnp.where(first, g, zero)
+    to_after = jnp.where(first | second, zero, g)
     return (
         jnp.where(second, g, zero)
         + _neighbours(to_before, axis, 0)[1]
@@ -251,7 +255,8 @@ def _batch_norm_backward(
     x, scale, mean, inverse = residuals
     g = cotangents[0].astype(jnp.float32)
     normalized = (x.astype(jnp.float32) - _per_channel(mean)) * _per_channel(inverse)
-    bias_gradient, scale_gradient = g.sum((1, 2, 3)), (g * normalized).sum((1, 2, 3))
+    bias_gradient = g.sum((1, 2, 3))
+    scale_gradient = (g * normalized).sum((1, 2, 3))
     m = x.size // x.shape[0]
     centred = g - _per_channel(bias_gradient / m) - normalized * _per_channel(scale_gradient / m)
     return (centred * _per_channel(scale * inverse)).astype(x.dtype), scale_gradient, bias_gradient

@@ -17,8 +17,10 @@ from scipy.optimize import isotonic_regression
 
 from jaxevo.search_space.genome import NUM_INPUTS, Cell
 
-OP_WIDTH, OP_HEIGHT = 1.0, 0.27
-NODE_WIDTH, NODE_HEIGHT = 2 * OP_WIDTH + 0.28, 0.86
+OP_WIDTH = 1.0
+OP_HEIGHT = 0.27
+NODE_WIDTH = 2 * OP_WIDTH + 0.28
+NODE_HEIGHT = 0.86
 INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = (
     0.8,
     1.1,
@@ -26,7 +28,8 @@ INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = (
     0.3,
 )  # PORT: between two edges that end at the output
 SPACE, GAP = 0.24, 0.45  # between neighbours of a layer, and the least between two layers
-_STARTS, _SWEEPS = 10, 8
+_STARTS = 10
+_SWEEPS = 8
 
 
 @dataclasses.dataclass
@@ -86,7 +89,8 @@ def arrange(cell: Cell) -> Layout:
     left = min(item.x - item.width / 2 for layer in layers for item in layer)
     for item in itertools.chain(*layers):
         item.x -= left
-    y, top = [], 0.0
+    y = []
+    top = 0.0
     for number, layer in enumerate(layers):
         height = NODE_HEIGHT if 0 < number < len(layers) - 1 else OP_HEIGHT
         y.append((top, top + height))
@@ -128,7 +132,8 @@ def _order(layers: list[list[Item]], links: Sequence[Link]) -> None:
 
     from several starts, by the means of neighbours, down and up again.
     """
-    best, fewest = [list(layer) for layer in layers], _crossings(layers, links)
+    best = [list(layer) for layer in layers]
+    fewest = _crossings(layers, links)
     rng = np.random.default_rng(0)
     for start, sweep in itertools.product(range(_STARTS), range(_SWEEPS)):
         if not fewest:
@@ -138,7 +143,8 @@ def _order(layers: list[list[Item]], links: Sequence[Link]) -> None:
                 layer[:] = [layer[k] for k in rng.permutation(len(layer))]
         _sweep(layers, links, down=sweep % 2 == 0)
         if (crossings := _crossings(layers, links)) < fewest:
-            best, fewest = [list(layer) for layer in layers], crossings
+            best = [list(layer) for layer in layers]
+            fewest = crossings
     for layer, ordered in zip(layers, best, strict=True):
         layer[:] = ordered
 

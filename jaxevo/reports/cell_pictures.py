@@ -57,7 +57,8 @@ def draw_cells(genome: Genome) -> Figure:
     layouts = [layout.arrange(cell) for cell in cells.values()]
     widths = [max(LEAST_WIDTH, arranged.size[0]) + 2 * MARGIN for arranged in layouts]
     height = max(arranged.size[1] for arranged in layouts) + TITLE + 2 * MARGIN
-    figure, left = Figure(figsize=(sum(widths), height)), 0.0
+    figure = Figure(figsize=(sum(widths), height))
+    left = 0.0
     for (name, cell), arranged, width in zip(cells.items(), layouts, widths, strict=True):
         axes = figure.add_axes((left / sum(widths), 0, width / sum(widths), 1))
         middle = arranged.size[0] / 2
@@ -151,10 +152,8 @@ def _edge(
     Edges that leave the same place have the same depth, so that none is cut where they part.
     """
     middle = (y + arrive) / 2
-    vertices, codes = (
-        [(x, y), (x, middle), (end, middle), (end, arrive)],
-        [Path.MOVETO, *[Path.CURVE4] * 3],
-    )
+    vertices = [(x, y), (x, middle), (end, middle), (end, arrive)]
+    codes = [Path.MOVETO, *[Path.CURVE4] * 3]
     style = "-"
     if arrow:  # straight on to the box
         vertices, codes = [*vertices, (end, arrive + PAD)], [*codes, Path.LINETO]

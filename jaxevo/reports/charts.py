@@ -95,11 +95,9 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
 def _own_point(path: pathlib.Path, result: Result) -> Point:
     """Raises `InputError` for a result that has no place in the chart."""
     assert result.test_accuracy is not None and result.test_interval is not None
-    parameters, accuracy, (low, high) = (
-        result.parameters,
-        result.test_accuracy,
-        result.test_interval,
-    )
+    parameters = result.parameters
+    accuracy = result.test_accuracy
+    (low, high) = result.test_interval
     if not 1 <= parameters <= MAX_NUMBER or not 0 <= low <= accuracy <= high <= 1:
         raise InputError(
             f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy "
@@ -139,10 +137,8 @@ def parameters_against_error(points: Sequence[Point]) -> Figure:
 
 def _points(axes: Axes, name: str, group: Sequence[Point], marker: str, color: str) -> None:
     """Points of a name, and their mean in the legend."""
-    sizes, errors = (
-        [point.parameters for point in group],
-        [100 * (1 - point.accuracy) for point in group],
-    )
+    sizes = [point.parameters for point in group]
+    errors = [100 * (1 - point.accuracy) for point in group]
     of = f", mean of {len(group)}" if len(group) > 1 else ""
     label = f"{name}{of}: {statistics.fmean(sizes):,.0f}, {statistics.fmean(errors):.2f} %"
     ink, size, width = (INK, 6, 1.0) if group[0].published else (color, 8, 1.6)

@@ -50,15 +50,14 @@ class Failure:
 def outcome(strategy: str, run: Run) -> Outcome:
     """Of a finished run."""
     assert run.result is not None and run.result.test_accuracy is not None
-    best, curve = 0.0, []
+    best = 0.0
+    curve = []
     for candidate in run.candidates.values():
         best = max(best, candidate.individual.fitness or 0.0)
         if candidate.reused is None:
             curve.append(best)
-    result, individuals = (
-        run.result,
-        [candidate.individual for candidate in run.candidates.values()],
-    )
+    result = run.result
+    individuals = [candidate.individual for candidate in run.candidates.values()]
     return Outcome(
         strategy=strategy,
         seed=run.config.seed,

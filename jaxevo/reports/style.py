@@ -18,7 +18,8 @@ MARKERS = "os^dv*P<X>+x12"
 
 def line(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, style: int) -> None:
     marker = MARKERS[style % len(MARKERS)] if len(x) < 40 else None
-    color, dashes = COLORS[style % len(COLORS)], STYLES[style % len(STYLES)]
+    color = COLORS[style % len(COLORS)]
+    dashes = STYLES[style % len(STYLES)]
     axes.plot(
         x, y, label=label, color=color, linestyle=dashes, marker=marker, markersize=4, linewidth=1.6
     )

@@ -66,7 +66,8 @@ class OperatorSuccess:
 
 def state(run: Run) -> str:
     """Complete, or how far it has come."""
-    config, replay = run.config, run.replay
+    config = run.config
+    replay = run.replay
     if run.result:
         return "complete"
     if not run.searched:
@@ -86,7 +87,9 @@ def state(run: Run) -> str:
 
 def header(run: Run) -> dict[str, str]:
     """What run this is and what came out, in words."""
-    data, about, result = run.config.data, run.about, run.result
+    data = run.config.data
+    about = run.about
+    result = run.result
     lines = {
         "run": printable(str(run.path)),
         "state": state(run),
@@ -166,7 +169,8 @@ def _rate(outcomes: Iterable[bool]) -> Rate | None:
 
 def ancestors(run: Run, of: int) -> list[Individual]:
     """An individual and all that it descends from, by id."""
-    found, waiting = set(), {of}
+    found = set()
+    waiting = {of}
     while waiting:
         found |= waiting
         waiting = {
@@ -214,7 +218,8 @@ def draw(cell: Cell) -> list[str]:
         for s, n in enumerate(cell.nodes, NUM_INPUTS)
     }
     width = max(len(left) for left, _ in calls.values()) + 1
-    lines, shown = [], 0
+    lines = []
+    shown = 0
     for s in sorted(calls, key=lambda s: (depth[s], s)):
         label = f"depth {depth[s]}" if depth[s] > shown else ""
         lines.append(
@@ -237,7 +242,8 @@ def export_best(run: Run, path: pathlib.Path) -> None:
     metadata = run.candidates[run.best.id].metadata(run.config.data.dataset, run.config.seed)
     if run.result:
         metadata |= {"retrained_fitness": run.result.retrained_fitness}
-        metadata |= {"test_accuracy": run.result.test_accuracy}
+        if run.result.test_accuracy is not None:
+            metadata |= {"test_accuracy": run.result.test_accuracy}
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(dumps(run.best.genome, metadata))
@@ -247,10 +253,8 @@ def export_best(run: Run, path: pathlib.Path) -> None:
 
 def document(run: Run, shown: Individual | None) -> dict[str, Any]:
     """All of the above as plain values for JSON, with `shown`'s genome and lineage."""
-    best, lists = (
-        run.best,
-        (run.replay.population, [] if shown is None else ancestors(run, shown.id)),
-    )
+    best = run.best
+    lists = (run.replay.population, [] if shown is None else ancestors(run, shown.id))
     population, lineage = (
         [individual.to_dict() | _sizes(run, individual) for individual in those] for those in lists
     )

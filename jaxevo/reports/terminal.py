@@ -140,7 +140,8 @@ def lineage(run: Run, known: int, depth: int, expanded: set[int]) -> Tree:
 
 def print_individual(run: Run, known: int, console: Console) -> None:
     candidate = run.candidates[known]
-    genome, sizes = candidate.individual.genome, f"{candidate.parameters:,} parameters"
+    genome = candidate.individual.genome
+    sizes = f"{candidate.parameters:,} parameters"
     sizes += f", {candidate.multiply_adds:,} multiply-adds an image"
     notes = (
         ""

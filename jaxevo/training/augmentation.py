@@ -24,16 +24,21 @@ class Bounds(NamedTuple):
 def augment(key: jax.Array, images: jax.Array, bounds: Bounds) -> jax.Array:
     """Images uint8 `[N, H, W, C]`, each moved by its own draw; nothing is computed where all bounds are 0."""
     wanted = (bounds.shift > 0) | (bounds.rotation > 0) | (bounds.scale > 0)
-    return jax.lax.cond(wanted, lambda: warp(images, *draw(key, images.shape, bounds)), lambda: images)
+    return jax.lax.cond(
+        wanted, lambda: warp(images, *draw(key, images.shape, bounds)), lambda: images
+    )
 
 
 def draw(key: jax.Array, shape: tuple[int, ...], bounds: Bounds) -> tuple[jax.Array, jax.Array]:
     """Matrices `[N, 2, 2]` and shifts in pixels `[N, 2]` for `warp`, uniform within the bounds."""
     number, height, width, _ = shape
-    drawn = jax.random.uniform(key, (4 * number,), minval=-1, maxval=1)  # in one dimension it compiles faster
+    drawn = jax.random.uniform(
+        key, (4 * number,), minval=-1, maxval=1
+    )  # in one dimension it compiles faster
     angle, factor, *shift = drawn.reshape(4, number)
     angle, factor = jnp.radians(bounds.rotation) * angle, 1 + bounds.scale * factor
-    cos, sin = jnp.cos(angle) / factor, jnp.sin(angle) / factor
+    cos = jnp.cos(angle) / factor
+    sin = jnp.sin(angle) / factor
     matrices = jnp.stack([cos, -sin, sin, cos], -1).reshape(number, 2, 2)
     return matrices, bounds.shift * jnp.stack([height * shift[0], width * shift[1]], -1)
 
@@ -43,8 +48,14 @@ def warp(images: jax.Array, matrices: jax.Array, shifts: jax.Array) -> jax.Array
     rows, columns = (jnp.arange(side) - (side - 1) / 2 for side in images.shape[1:3])
 
     def one(image: jax.Array, matrix: jax.Array, shift: jax.Array) -> jax.Array:
-        y, x = (rows - shift[0])[:, None], (columns - shift[1])[None, :]
-        sources = [m[0] * y + m[1] * x + (side - 1) / 2 for m, side in zip(matrix, image.shape, strict=False)]
-        return jax.vmap(lambda channel: map_coordinates(channel, sources, 1, "nearest"), -1, -1)(image)
+        y = (rows - shift[0])[:, None]
+        x = (columns - shift[1])[None, :]
+        sources = [
+            m[0] * y + m[1] * x + (side - 1) / 2
+            for m, side in zip(matrix, image.shape, strict=False)
+        ]
+        return jax.vmap(lambda channel: map_coordinates(channel, sources, 1, "nearest"), -1, -1)(
+            image
+        )
 
     return jax.vmap(one)(images, matrices, shifts)

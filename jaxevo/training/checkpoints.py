@@ -39,7 +39,10 @@ class CheckpointError(InputError):
 
 def flatten(tree: Any) -> dict[str, np.ndarray]:
     """The arrays of a tree by the name of their place."""
-    return {_name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+    return {
+        _name(path): np.asarray(leaf)
+        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
+    }
 
 
 def unflatten(template: Tree, arrays: Mapping[str, Any]) -> Tree:
@@ -53,7 +56,9 @@ def unflatten(template: Tree, arrays: Mapping[str, Any]) -> Tree:
                 f"the weights belong to another network: {name} is {found.get(name, 'missing')} in the checkpoint "
                 f"and {expected.get(name, 'unknown')} here"
             )
-    return jax.tree_util.tree_unflatten(treedef, [np.asarray(arrays[_name(path)]) for path, _ in leaves])
+    return jax.tree_util.tree_unflatten(
+        treedef, [np.asarray(arrays[_name(path)]) for path, _ in leaves]
+    )
 
 
 def fingerprint(arrays: Mapping[str, Any]) -> str:
@@ -74,7 +79,9 @@ class Checkpoints:
             raise CheckpointError(f"{folder} is a link; checkpoints must lie in the folder itself")
         self.folder = folder.resolve()
 
-    def save(self, step: int, data: dict[str, Any], arrays: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self, step: int, data: dict[str, Any], arrays: Mapping[str, Any] | None = None
+    ) -> None:
         """Writes a checkpoint and removes those that are not needed any more, later ones among them.
 
         Raises `OSError` where that is not possible, as on a full disk; the earlier checkpoints stay.
@@ -82,11 +89,17 @@ class Checkpoints:
         from orbax.checkpoint import v1 as ocp
 
         for path in numbered_folders(self.folder):
-            if int(path.name) > step:  # damaged, or of another course; orbax would silently save nothing beside it
+            if (
+                int(path.name) > step
+            ):  # damaged, or of another course; orbax would silently save nothing beside it
                 shutil.rmtree(path)
-        folder, policy = str(self.folder), ocp.training.preservation_policies.LatestN(_KEEP)
+        folder = str(self.folder)
+        policy = ocp.training.preservation_policies.LatestN(_KEEP)
         settings: Any = {"context": _context(), "preservation_policy": policy}
-        with _writing(self.folder / str(step)), ocp.training.Checkpointer(folder, **settings) as checkpointer:
+        with (
+            _writing(self.folder / str(step)),
+            ocp.training.Checkpointer(folder, **settings) as checkpointer,
+        ):
             checkpointer.save_checkpointables(step, _content(data, arrays), overwrite=True)
 
     def steps(self) -> list[int]:
@@ -119,7 +132,9 @@ def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str
     if folder.exists():
         shutil.rmtree(folder)
     with _writing(folder), _context():
-        ocp.save_checkpointables(str(folder), _content(data | {"fingerprint": fingerprint(arrays)}, arrays))
+        ocp.save_checkpointables(
+            str(folder), _content(data | {"fingerprint": fingerprint(arrays)}, arrays)
+        )
 
 
 def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -131,9 +146,13 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
     folder = folder.resolve()
     if not folder.is_dir():
         problem = "is not a folder" if folder.exists() else "does not exist"
-        raise CheckpointError(f"{folder} {problem}; give the folder of saved weights, such as runs/.../best")
+        raise CheckpointError(
+            f"{folder} {problem}; give the folder of saved weights, such as runs/.../best"
+        )
     if not (folder / "data").is_dir() or not (folder / "_CHECKPOINT_METADATA").is_file():
-        raise CheckpointError(f"{folder} holds no checkpoint of this program; give a folder such as runs/.../best")
+        raise CheckpointError(
+            f"{folder} holds no checkpoint of this program; give a folder such as runs/.../best"
+        )
     size = _check_files(folder)
     try:
         data = json.loads((folder / "data" / "data.json").read_text("utf-8"))
@@ -144,7 +163,9 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
             f"{folder} is damaged and cannot be read ({problem}); train again or use a copy"
         ) from error
     if not isinstance(data, dict):
-        raise CheckpointError(f"{folder} is a checkpoint of another program: it has no data document")
+        raise CheckpointError(
+            f"{folder} is a checkpoint of another program: it has no data document"
+        )
     if data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
         problem = "is damaged: its arrays are not those that were saved; train again or use a copy"
         raise CheckpointError(f"{folder} {problem}")
@@ -156,10 +177,16 @@ def _check_files(folder: pathlib.Path) -> int:
     size = 0
     for path in folder.rglob("*"):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise CheckpointError(f"{path} is a link or no regular file; use weights that were not tampered with")
+            raise CheckpointError(
+                f"{path} is a link or no regular file; use weights that were not tampered with"
+            )
         length = path.stat().st_size if path.is_file() else 0
-        if length > MAX_DOCUMENT_BYTES and "d" not in path.relative_to(folder).parts[1:-1]:  # arrays lie in folders d
-            raise CheckpointError(f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes; this is another kind of file")
+        if (
+            length > MAX_DOCUMENT_BYTES and "d" not in path.relative_to(folder).parts[1:-1]
+        ):  # arrays lie in folders d
+            raise CheckpointError(
+                f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes; this is another kind of file"
+            )
         size += length
     return size
 
@@ -171,14 +198,20 @@ def _read_arrays(folder: pathlib.Path, size: int) -> dict[str, np.ndarray]:
     database = {"driver": "ocdbt", "base": {"driver": "file", "path": f"{folder}/"}}
     keys = ts.KvStore.open(database).result().list().result()
     names = sorted(key.removesuffix(_HEADER).decode() for key in keys if key.endswith(_HEADER))
-    arrays, claimed = {}, 0
+    arrays = {}
+    claimed = 0
     for name in names:
-        array = arrays[name] = ts.open({"driver": "zarr3", "kvstore": database | {"path": f"{name}/"}}).result()
-        layout, dtype = array.chunk_layout, array.dtype.numpy_dtype
+        array = arrays[name] = ts.open(
+            {"driver": "zarr3", "kvstore": database | {"path": f"{name}/"}}
+        ).result()
+        layout = array.chunk_layout
+        dtype = array.dtype.numpy_dtype
         if dtype.hasobject:
             raise ValueError(f"{name} is no array of numbers")
         shapes = array.shape, layout.read_chunk.shape, layout.write_chunk.shape
-        claimed += max(math.prod(side or 1 for side in shape or ()) for shape in shapes) * dtype.itemsize
+        claimed += (
+            max(math.prod(side or 1 for side in shape or ()) for shape in shapes) * dtype.itemsize
+        )
         if claimed > max(MAX_RATIO * size, MAX_UNPACKED_BYTES):
             raise ValueError(f"its arrays claim {claimed} bytes, its files have {size}")
     return {name: np.asarray(array.read().result()) for name, array in arrays.items()}
@@ -206,7 +239,11 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
             sys.unraisablehook = shown
         except (OSError, RuntimeError, ValueError) as error:
             # tensorstore's: each layer's words, then the system's, then a specification in brackets
-            cause = str(error) if isinstance(error, OSError) else str(error).split(" [")[0].split(": ")[-1]
+            cause = (
+                str(error)
+                if isinstance(error, OSError)
+                else str(error).split(" [")[0].split(": ")[-1]
+            )
             raise OSError(f"{folder} cannot be written ({cause})") from error
 
 

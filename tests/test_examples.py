@@ -1,0 +1,31 @@
+"""Each program of examples/ runs, with the smallest settings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+EXAMPLES = {
+    "search_digits.py": (["--workdir={folder}/run"], "test accuracy"),
+    "own_arrays.py": (["--epochs=1"], "unseen images are right"),
+    "own_fitness.py": (["--generations=3"], "parameters"),
+}
+
+
+def test_every_example_is_run():
+    assert {path.name for path in (REPOSITORY / "examples").glob("*.py")} == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name, tmp_path, launch_environment):
+    flags, expected = EXAMPLES[name]
+    arguments = [flag.format(folder=tmp_path) for flag in flags]
+    command = [sys.executable, str(REPOSITORY / "examples" / name), *arguments]
+    outcome = subprocess.run(
+        command, env=launch_environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    assert expected in outcome.stdout
