@@ -134,11 +134,12 @@ def test_a_run_whose_time_is_over_ends_with_one_candidate(tmp_path, make):
     assert run_search(make(tmp_path), Silent()) == result
 
 
-def test_a_run_begins_with_an_estimate_and_says_what_has_changed(tmp_path, make):
+def test_a_run_begins_with_its_engine_and_an_estimate_and_says_what_has_changed(tmp_path, make):
     reporter = Interrupting(1)
     with pytest.raises(KeyboardInterrupt):
         run_search(make(tmp_path, preset="quick"), reporter)
-    assert [message.split(":")[0] for message in reporter.messages] == ["estimate"]
+    engine, estimate = reporter.messages
+    assert engine.startswith("engine universal") and estimate.startswith("estimate: ")
     document = json.loads(Workdir(tmp_path).config.read_text())
     assert document["preset"] == "quick" and document["device"]
     document["versions"]["jax"] = "0.1"
