@@ -144,23 +144,21 @@ def test_a_run_begins_with_its_engine_and_an_estimate_and_says_what_has_changed(
     assert document["preset"] == "quick" and document["device"]
     document["versions"]["jax"] = "0.1"
     Workdir(tmp_path).config.write_text(json.dumps(document))
-    reporter = Interrupting(1)
-    with pytest.raises(KeyboardInterrupt):
-        run_search(make(tmp_path), reporter)
-    begun, resuming = reporter.messages
-    assert begun.startswith("begun with jax 0.1, now ") and "may differ" in begun
-    assert resuming == "resuming: 1 candidates are known already"
 
-
-def test_another_process_is_kept_out_while_it_runs(tmp_path, make):
     class Second(Silent):
+        """Starts the run again while it is running, and then interrupts it."""
+
         def candidate(self, candidate, strategy) -> None:
             with pytest.raises(FileError, match="another process is using"):
                 run_search(make(tmp_path), Silent())
             raise KeyboardInterrupt
 
+    reporter = Second()
     with pytest.raises(KeyboardInterrupt):
-        run_search(make(tmp_path), Second())
+        run_search(make(tmp_path), reporter)
+    begun, resuming = reporter.messages
+    assert begun.startswith("begun with jax 0.1, now ") and "may differ" in begun
+    assert resuming == "resuming: 1 candidates are known already"
     os.close(Workdir(tmp_path).lock())  # is free again
 
 
