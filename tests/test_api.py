@@ -16,16 +16,17 @@ from builders_data import write_folder
 from conftest import timeless
 
 import jaxevo
-from jaxevo import api
 from jaxevo.config import ENGINES, flatten
 from jaxevo.config.presets import RECIPES, STRATEGIES
 from jaxevo.errors import InputError
+from jaxevo.run.prepare import make_task, run_name
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Genome, Op
 from jaxevo.training.checkpoints import CheckpointError
+from jaxevo.training.engines import with_engine
 
 NETWORK = {"channels": 2, "num_normal_cells": 1}
 TINY: dict[str, Any] = {
@@ -74,8 +75,7 @@ def test_a_search_of_arrays(searched: jaxevo.Result):
     classifier = searched.classifier()
     assert classifier.model == searched.genome
     assert classifier.source.class_names == ("a", "b")
-    test = api.from_arrays(AS_DICT).test
-    assert test is not None and classifier.accuracy(test) == searched.test_accuracy
+    assert classifier.accuracy(TEST[0], NAMES[TEST[1]]) == searched.test_accuracy
     # The run can be looked into.
     assert load_run(Workdir(searched.path)).result == searched
 
@@ -165,15 +165,16 @@ def test_what_cannot_be_searched_is_refused_and_leaves_nothing(arguments, words,
 
 def test_settings_go_over_strategy_recipe_and_preset():
     settings = {"preset": "quick", "strategy": "rea_b3", "recipe": "modern"}
-    made = api.make_task(AS_DICT, **settings, settings={"epochs": 2, "final_warmup": 0.0})
+    made = make_task(AS_DICT, **settings, settings={"epochs": 2, "final_warmup": 0.0})
     found = flatten(made.config)
     assert (found["channels"], found["max_nodes"], found["epochs"]) == (8, 3, 2)
     assert (found["final_schedule"], found["final_warmup"]) == ("cosine", 0.0)
-    assert (found["schedule"], found["engine"]) == ("exponential", "universal")
+    assert (found["schedule"], found["engine"]) == ("exponential", with_engine(made.config).engine)
+    assert found["engine"] != "auto"
     assert made.workdir.path == pathlib.Path("runs/arrays-quick-seed0")
-    named = api.make_task("digits", preset="auto", settings={"seed": 3})
+    named = make_task("digits", preset="auto", settings={"seed": 3})
     assert named.workdir.path == pathlib.Path("runs/digits-quick-seed3")  # on a CPU
-    assert api.run_name("some/where/my data.npz") == "my_data.npz"
+    assert run_name("some/where/my data.npz") == "my_data.npz"
 
 
 # Training, loading
@@ -189,10 +190,9 @@ def test_a_genome_is_trained_saved_and_loaded(tmp_path: pathlib.Path):
     assert classifier.model == GENOME and classifier.source.class_names == ("a", "b")
     assert classifier.builder.network.channels == 2
     classifier.save(tmp_path / "best")
-    test = api.from_arrays(AS_DICT).test
-    assert test is not None
-    accuracy = classifier.accuracy(test)
-    assert jaxevo.load(tmp_path / "best").accuracy(test) == accuracy
+    test = (TEST[0], NAMES[TEST[1]])
+    accuracy = classifier.accuracy(*test)
+    assert jaxevo.load(tmp_path / "best").accuracy(*test) == accuracy
     # A file of the genome, and a folder for checkpoints: the same network; again, without training.
     (tmp_path / "mine.json").write_text(genome_files.dumps(GENOME))
     folder = tmp_path / "checkpoints"
@@ -205,7 +205,7 @@ def test_a_genome_is_trained_saved_and_loaded(tmp_path: pathlib.Path):
             on_epoch=lambda epoch, loss: told.append(epoch),
             **settings,
         )
-        assert told == expected and other.accuracy(test) == accuracy
+        assert told == expected and other.accuracy(*test) == accuracy
         np.testing.assert_array_equal(other.network.head[...], classifier.network.head[...])
 
 
