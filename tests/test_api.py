@@ -151,9 +151,9 @@ def test_a_pair_of_arrays_has_no_test(searched, tmp_path: pathlib.Path, capsys):
         ({"candidates_per_step": 2}, "candidates_per_step=2 .* need engine=universal"),
         ({"num_normal_cells": 5}, "its 4 reductions need images of at least 16x16 pixels"),
         ({"data": 3}, "data is a int: give a name, a folder"),
-        ({"data": (TRAIN[0], TRAIN[1][:5])}, r"y_train has the shape \[5\]: it must be \[64\]"),
+        ({"data": (TRAIN[0][:9], TRAIN[1])}, "x_train has 9 images and 64 labels"),
         ({"data": {"x_train": TRAIN[0]}}, "data has only one of x_train and y_train"),
-        ({"data": "nothing"}, "dataset=nothing is not known: use digits"),
+        ({"data": "nothing"}, "dataset=nothing is not known and no such file"),
     ],
 )
 def test_what_cannot_be_searched_is_refused_and_leaves_nothing(arguments, words, tmp_path):
