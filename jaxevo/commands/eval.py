@@ -1,12 +1,16 @@
 """Trains a genome (or hand-designed network) fully and reports its test accuracy, or scores saved
 weights.
 
-python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3 python
-launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored
-on another python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18     # the
-same command resumes python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
-python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32              # the paper's
-width on SVHN
+    python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
+
+    # Trained on one data set, scored on another:
+    python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps
+    # Checkpoints between epochs, from which the same command resumes:
+    python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18
+    # Saved weights, without training:
+    python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
+    # The paper's width on SVHN:
+    python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -63,6 +64,11 @@ def test_help_of_a_command_is_its_docstring_and_its_flags(name: str):
     assert spec is not None and spec.origin is not None
     words = ast.get_docstring(ast.parse(pathlib.Path(spec.origin).read_text()), clean=False)
     assert words is not None and done.stdout.startswith(words.strip())
+    # Its examples can be copied, each from a line of its own.
+    examples = [line for line in words.splitlines() if "launch/" in line]
+    assert examples
+    assert all(re.fullmatch(r"    python launch/\w+\.py( .+)?", line) for line in examples)
+    assert "\nflags:\n" in done.stdout
 
 
 @pytest.mark.parametrize("name", PRESENT)
