@@ -156,7 +156,8 @@ def split_settings(
         raise InputError(f"unknown setting {unknown[0]!r}")
     network, training = ({name: settings[name] for name in names} for names in fields.values())
     final = SearchConfig().final_training
-    return NetworkConfig(**network), replace(final, recipe_settings(recipe) | training)
+    trained = replace(final, recipe_settings(recipe) | training)
+    return replace(NetworkConfig(), network), trained
 
 
 def recipe_settings(name: str) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class EvaluationTask:
         seeds: Of the trainings.
         folder: Takes checkpoints between epochs and the first seed's weights; None keeps nothing.
         save: Takes the first seed's weights alone.
+        train: The training images and class names, if they have been loaded already.
     """
 
     model: Architecture
@@ -57,6 +58,7 @@ class EvaluationTask:
     seeds: range = range(1)
     folder: pathlib.Path | None = None
     save: pathlib.Path | None = None
+    train: tuple[Images, tuple[str, ...]] | None = None
 
 
 def load_tests(
@@ -118,7 +120,7 @@ def _train_and_score(
     message: Callable[[str], None],
 ) -> dict[str, Any]:
     # What can be refused is refused before anything is trained.
-    train, classes = load_train_data(
+    train, classes = task.train or load_train_data(
         task.trained_on, task.data_dir, image_size=task.image_size, resize=task.resize
     )
     if isinstance(task.model, Genome):

@@ -224,7 +224,8 @@ def test_flag_names_are_unique_and_documented():
         DataConfig,
     )
     own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
-    assert own == 12  # leaf_fields is a dict: of two fields with one name, one would be missing here
+    # leaf_fields is a dict: of two fields with one name, one would be missing here.
+    assert own == 12
     assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
 
 
