@@ -119,7 +119,7 @@ def test_what_is_not_there_is_refused(tmp_path):
         list_files([])
     with pytest.raises(InputError, match="/none.png does not exist: give image files or folders"):
         list_files([tmp_path / "none.png"])
-    with pytest.raises(InputError, match=r" has no images \(.bmp, .*\): add some$"):
+    with pytest.raises(InputError, match=r" has no images \(.apng, .*\): add some$"):
         list_files([tmp_path])
 
 

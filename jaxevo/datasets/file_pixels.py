@@ -150,11 +150,12 @@ def _reason(picture: Picture) -> DataError:
 
 def _refusal(what: str, unreadable: Sequence[DataError]) -> DataError:
     if len(unreadable) == 1:
-        return unreadable[0]
+        return DataError(f"{unreadable[0]}, or give skip_unreadable")
     named = ", ".join(str(error).split(" cannot be read", 1)[0] for error in unreadable[:_NAMED])
     more = f" and {len(unreadable) - _NAMED} more" if len(unreadable) > _NAMED else ""
     return DataError(
-        f"{what} has {len(unreadable)} images that cannot be read ({named}{more}): {REMEDY}"
+        f"{what} has {len(unreadable)} images that cannot be read ({named}{more}): {REMEDY}, "
+        "or give skip_unreadable"
     )
 
 
