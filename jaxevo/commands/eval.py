@@ -28,7 +28,7 @@ from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
 from jaxevo.config import RESIZE_METHODS, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.config.presets import MODELS, RECIPES
-from jaxevo.datasets import load_train_data
+from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
 from jaxevo.files import write_json
 from jaxevo.search_space import genome_files
@@ -82,6 +82,7 @@ shared.define_recipe_flag("the training")
 flags.DEFINE_enum(
     "resize", "stretch", list(RESIZE_METHODS), "how images of another size are resized"
 )
+shared.define_reading_flags()
 shared.define_machine_flags()
 
 
@@ -90,12 +91,17 @@ def train_and_score(console: Console) -> dict[str, Any]:
     network = NetworkConfig(**shared.given(NETWORK))
     training = dataclasses.replace(FINAL, **RECIPES[FLAGS.recipe] | shared.given(TRAINING))
     genome = genome_files.find(FLAGS.genome)[0] if FLAGS.genome else None
+    own, other = shared.reading_options()
     dataset = FLAGS.dataset or "digits"
-    train = load_train_data(
-        dataset, FLAGS.data_dir, image_size=FLAGS.image_size, resize=FLAGS.resize
+    train = load_training_data(
+        dataset,
+        FLAGS.data_dir,
+        image_size=FLAGS.image_size,
+        resize=FLAGS.resize,
+        options=own,
     )
     if genome is not None:
-        network.check_image(*train[0].images.shape[1:3])
+        network.check_image(*train.images.images.shape[1:3])
     # Imports JAX, which takes seconds: what can be refused has been.
     command.use_compilation_cache()
     from jaxevo.experiments import evaluation
@@ -115,6 +121,8 @@ def train_and_score(console: Console) -> dict[str, Any]:
         seeds=range(FLAGS.seed, FLAGS.seed + FLAGS.seeds),
         folder=pathlib.Path(FLAGS.workdir) if FLAGS.workdir else None,
         save=pathlib.Path(FLAGS.save) if FLAGS.save else None,
+        options=own,
+        test_options=other,
         train=train,
     )
 
@@ -131,15 +139,20 @@ def train_and_score(console: Console) -> dict[str, Any]:
         raise InputError(str(error)) from error
 
 
-def score_weights() -> dict[str, Any]:
+def score_weights(console: Console) -> dict[str, Any]:
     """Scores saved weights, on the test images of the data they were trained on unless other data
     is named.
     """
+    _, options = shared.reading_options()
     command.use_compilation_cache()
     from jaxevo.experiments import evaluation
 
     dataset = FLAGS.test_dataset or FLAGS.dataset
-    return evaluation.score_weights(FLAGS.weights, dataset, FLAGS.data_dir)
+
+    def message(text: str) -> None:
+        say(console, text)
+
+    return evaluation.score_weights(FLAGS.weights, dataset, FLAGS.data_dir, options, message)
 
 
 def check_flags() -> None:
@@ -158,6 +171,7 @@ def check_flags() -> None:
         "seed",
         "train_examples",
         "image_size",
+        "pixel_range",
         "resize",
         "recipe",
     )
@@ -180,7 +194,7 @@ def main(console: Console) -> None:
     """Flags in, one library call, words out."""
     check_flags()
     begin = time.perf_counter()
-    document = score_weights() if FLAGS.weights else train_and_score(console)
+    document = score_weights(console) if FLAGS.weights else train_and_score(console)
     from jaxevo.experiments.evaluation import document_lines
     from jaxevo.machine import device_name
 

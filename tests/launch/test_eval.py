@@ -121,7 +121,8 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
     assert score["mean"] == pytest.approx(sum(accuracies) / 2)
     assert score["std"] == pytest.approx(abs(accuracies[0] - accuracies[1]) / 2**0.5)
     assert 0 <= score["interval"][0] <= score["mean"] <= score["interval"][1] <= 1
-    first, *epochs, result, size = out.splitlines()
+    data, first, *epochs, result, size = out.splitlines()
+    assert data.startswith("digits: 1,437 training images, 360 for the test (a fixed 20% of")
     assert first.startswith("0.00 M parameters (paper: EvoA 0.22 M")
     assert [line.rsplit(" ", 1)[0] for line in epochs] == [
         "seed 5  epoch 1/1  loss",
