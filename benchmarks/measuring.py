@@ -1,4 +1,6 @@
-"""What the benchmarks share: fixed genomes, the timing of a training's epochs, and the record of a measurement."""
+"""What the benchmarks share: fixed genomes, the timing of a training's epochs, and the record of a
+measurement.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,18 @@ import pathlib
 import time
 from typing import Any
 
-import jax
 import numpy as np
 from flax import nnx
 
 from jaxevo.config import TrainingConfig
+from jaxevo.datasets import Images
 from jaxevo.machine import device_name
-from jaxevo.run.workdir import versions
+from jaxevo.networks.builder import split
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
-from jaxevo.training.trainer import Trainer, split
+from jaxevo.training.data import TrainingData
+from jaxevo.training.trainer import Trainer
+from jaxevo.versions import versions
 
 MAX_NODES, CLASSES, BATCH = 6, 10, 64
 SIZES = ((5, 6), (2, 4), (4, 3))  # B of the normal and of the reduction cell
@@ -35,14 +39,17 @@ def random_images(size: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
     return images, rng.integers(0, CLASSES, len(images)).astype(np.int32)
 
 
-def time_epochs(module: nnx.Module, trainer: Trainer, inputs: tuple, images, labels, repeats: int) -> list[float]:
+def time_epochs(
+    module: nnx.Module, trainer: Trainer, inputs: tuple, images, labels, repeats: int
+) -> list[float]:
     """Milliseconds a step in each of `repeats` epochs, after one that compiles."""
     _, params, stats = split(module)
     config = TrainingConfig(epochs=repeats + 1, batch_size=BATCH, learning_rate=1e-3)
-    pixels, classes = jax.device_put((images, labels))
-    every, start = np.arange(len(images)), trainer.start(params, stats)
-    milliseconds, begin = [], time.perf_counter()
-    for _ in trainer.epochs(start, inputs, pixels, classes, every, config, (0,)):
+    data = TrainingData.of(Images(images, labels))
+    start = trainer.start(params, stats)
+    milliseconds = []
+    begin = time.perf_counter()
+    for _ in trainer.epochs(start, inputs, data, config=config, seed=(0,)):
         milliseconds.append(1000 * (time.perf_counter() - begin) / (len(images) // BATCH))
         begin = time.perf_counter()
     return milliseconds[1:]
@@ -51,5 +58,9 @@ def time_epochs(module: nnx.Module, trainer: Trainer, inputs: tuple, images, lab
 def write(path: pathlib.Path | None, arguments: dict[str, Any], **results: Any) -> None:
     """Results as JSON, with machine and versions, if a file is wanted."""
     if path:
-        about = {"device": device_name(), "versions": versions(), "arguments": {**arguments, "output": None}}
+        about = {
+            "device": device_name(),
+            "versions": versions(),
+            "arguments": {**arguments, "output": None},
+        }
         path.write_text(json.dumps(about | results, indent=2))

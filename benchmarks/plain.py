@@ -1,4 +1,4 @@
-"""The same network with Flax's own layers and their layout NHWC: what our operations are compared with."""
+"""The same network with Flax's own layers, in NHWC: our operations are compared with it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from flax import nnx
 from jaxevo.config import NetworkConfig
 from jaxevo.search_space.complexity import operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
-from jaxevo.training.trainer import BATCH_NORM_MOMENTUM
+from jaxevo.training.epoch import BATCH_NORM_MOMENTUM
 
 
 def _conv(in_channels: int, channels: int, k: int, groups: int, rngs: nnx.Rngs) -> nnx.Conv:
-    return nnx.Conv(in_channels, channels, (k, k), feature_group_count=groups, use_bias=False, rngs=rngs)
+    return nnx.Conv(
+        in_channels, channels, (k, k), feature_group_count=groups, use_bias=False, rngs=rngs
+    )
 
 
 def _norm(channels: int, rngs: nnx.Rngs) -> nnx.BatchNorm:
@@ -35,7 +37,8 @@ class PlainOperand(nnx.Module):
             self.depthwise = _conv(in_channels, in_channels, op.kernel_size, in_channels, rngs)
         self.projected = operand_is_projected(state, op)
         if self.projected:
-            self.pointwise, self.norm = _conv(in_channels, channels, 1, 1, rngs), _norm(channels, rngs)
+            self.pointwise = _conv(in_channels, channels, 1, 1, rngs)
+            self.norm = _norm(channels, rngs)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         if self.op.kernel_size:
@@ -71,18 +74,26 @@ class PlainNetwork(nnx.Module):
     """As `jaxevo.networks.genome_network.Network`; called in the same way."""
 
     def __init__(
-        self, genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int, seed: int
+        self,
+        genome: Genome,
+        config: NetworkConfig,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+        seed: int,
     ):
         rngs = nnx.Rngs(seed)
         self.cells = nnx.List()
         width = image_shape[2]
         for kind, channels in config.stack():
-            cell: Cell = getattr(genome, kind)
+            cell = genome.cell(kind)
             self.cells.append(PlainCell(cell, kind, width, channels, rngs))
             width = 2 * channels * len(cell.unused_states())
-        self.dropout, self.head = nnx.Dropout(config.dropout_rate), nnx.Linear(width, num_classes, rngs=rngs)
+        self.dropout = nnx.Dropout(config.dropout_rate)
+        self.head = nnx.Linear(width, num_classes, rngs=rngs)
 
-    def __call__(self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None) -> jax.Array:
+    def __call__(
+        self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None
+    ) -> jax.Array:
         """Logits of uint8 images `[N, H, W, C]`."""
         (self.train if train else self.eval)()
         x = images.astype(jnp.float32) / 255
@@ -93,8 +104,9 @@ class PlainNetwork(nnx.Module):
 
 
 class PlainTraining:
-    """Adam on one network, a call of a jitted step for each batch, as Flax's examples train: in a loop on the device
-    XLA for the CPU runs these convolutions many times slower still."""
+    """Adam on one network, a call of a jitted step for each batch, as Flax's examples train: in a
+    loop on the device XLA for the CPU runs these convolutions many times slower still.
+    """
 
     def __init__(self, network: PlainNetwork, rate: Any = 1e-3):
         graphdef, self.params, self.stats = nnx.split(network, nnx.Param, nnx.BatchStat)
@@ -109,14 +121,20 @@ class PlainTraining:
 
         @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
         def step(params, stats, moments, images, labels, key):
-            (loss, stats), gradient = jax.value_and_grad(loss_fn, has_aux=True)(params, stats, images, labels, key)
+            (loss, stats), gradient = jax.value_and_grad(loss_fn, has_aux=True)(
+                params, stats, images, labels, key
+            )
             updates, moments = optimizer.update(gradient, moments, params)
             return optax.apply_updates(params, updates), stats, moments, loss
 
         self._step = step
-        self._predict = jax.jit(lambda *state, images: nnx.merge(graphdef, *state)(images, train=False).argmax(-1))
+        self._predict = jax.jit(
+            lambda *state, images: nnx.merge(graphdef, *state)(images, train=False).argmax(-1)
+        )
 
-    def step(self, images: jax.typing.ArrayLike, labels: jax.typing.ArrayLike, key: jax.Array) -> jax.Array:
+    def step(
+        self, images: jax.typing.ArrayLike, labels: jax.typing.ArrayLike, key: jax.Array
+    ) -> jax.Array:
         """Trains on a batch; its loss."""
         self.params, self.stats, self.moments, loss = self._step(
             self.params, self.stats, self.moments, images, labels, key
@@ -125,4 +143,6 @@ class PlainTraining:
 
     def accuracy(self, images: np.ndarray, labels: np.ndarray) -> float:
         """Part of the images that is classified rightly."""
-        return float(np.mean(np.asarray(self._predict(self.params, self.stats, images=images)) == labels))
+        return float(
+            np.mean(np.asarray(self._predict(self.params, self.stats, images=images)) == labels)
+        )

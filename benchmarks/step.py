@@ -1,10 +1,12 @@
-"""Milliseconds of a training step: Flax's own layers, our operations, the universal network, PyTorch (if installed).
+"""Milliseconds of a training step: Flax's own layers, our operations, the universal network,
+PyTorch (if installed).
 
     python benchmarks/step.py --size=8 --channels=8 --output=step8.json
     python benchmarks/step.py --size=28 --channels=24 --steps=4 --repeats=3
 
-Every way does the same network on the same random images; parameter counts are compared, and PyTorch's losses with ours
-over the first steps on real digits. Only ratios within one run count: machines differ, and shared ones drift.
+Every way does the same network on the same random images; parameter counts are compared, and
+PyTorch's losses with ours over the first steps on real digits. Only ratios within one run count:
+machines differ, and shared ones drift.
 """
 
 from __future__ import annotations
@@ -22,11 +24,17 @@ from rich.table import Table
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import load_search_data
+from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
-from jaxevo.networks.universal import UniversalNetwork, encode, from_network
+from jaxevo.networks.universal import UniversalNetwork
+from jaxevo.networks.universal_encoding import encode
+from jaxevo.networks.universal_weights import from_network
 from jaxevo.search_space.complexity import measure
 from jaxevo.search_space.genome import Genome
-from jaxevo.training.trainer import Trainer, draw_epoch, plan, split
+from jaxevo.training.data import TrainingData
+from jaxevo.training.epoch import draw_epoch
+from jaxevo.training.schedule import make_plan
+from jaxevo.training.trainer import Trainer
 
 try:
     import torch_network
@@ -39,7 +47,8 @@ def run(args: argparse.Namespace) -> list[dict]:
     shape, config = (args.size, args.size, 1), NetworkConfig(channels=args.channels)
     images, labels = random_images(args.size, args.steps)
     universal = UniversalNetwork(config, MAX_NODES, shape, CLASSES)
-    shared, rows = Trainer(split(universal).graphdef, BATCH), []
+    shared = Trainer(split(universal).graphdef, BATCH)
+    rows = []
     for name, genome in genomes().items():
         own = Network(genome, config, shape, CLASSES, 0)
         from_network(universal, own, genome)
@@ -47,11 +56,14 @@ def run(args: argparse.Namespace) -> list[dict]:
             "our operations": (own, Trainer(split(own).graphdef, BATCH), ()),
             "universal": (universal, shared, (encode(genome, MAX_NODES),)),
         }
-        rows.append({"genome": name, "way": "Flax's layers"} | time_flax(genome, config, images, labels, args.repeats))
+        rows.append(
+            {"genome": name, "way": "Flax's layers"}
+            | time_flax(genome, config, images, labels, args.repeats)
+        )
         for way, (module, trainer, inputs) in ways.items():
-            before = trainer.compile_clock.seconds
-            milliseconds = time_epochs(module, trainer, inputs, images, labels, args.repeats)
-            compiling = trainer.compile_clock.seconds - before
+            with trainer.stopwatch.lap() as lap:
+                milliseconds = time_epochs(module, trainer, inputs, images, labels, args.repeats)
+            compiling = lap.get("compile", 0.0)
             rows.append({"genome": name, "way": way, "compile": compiling, "ms": milliseconds})
         if torch_network is not None:
             milliseconds = time_torch(genome, config, images, labels, args.repeats)
@@ -79,7 +91,8 @@ def time_torch(genome: Genome, config: NetworkConfig, images, labels, repeats: i
     assert torch_network is not None
     shape = images.shape[1:]
     assert (
-        torch_network.parameters(genome, config, shape, CLASSES) == measure(genome, config, shape, CLASSES).parameters
+        torch_network.parameters(genome, config, shape, CLASSES)
+        == measure(genome, config, shape, CLASSES).parameters
     )
     network = torch_network.TorchNetwork(genome, config, shape, CLASSES)
     training, order = torch_network.Training(network, images, labels, BATCH), np.arange(len(images))
@@ -92,7 +105,9 @@ def time_torch(genome: Genome, config: NetworkConfig, images, labels, repeats: i
 
 
 def loss_curves(genome: Genome, epochs: int) -> np.ndarray:
-    """Mean losses `[2, epochs]` of ours and PyTorch's from the same weights on the same digits, without dropout."""
+    """Mean losses `[2, epochs]` of ours and PyTorch's from the same weights on the same digits,
+    without dropout.
+    """
     assert torch_network is not None
     data = load_search_data("digits")
     config = NetworkConfig(channels=8, dropout_rate=0.0)
@@ -102,20 +117,28 @@ def loss_curves(genome: Genome, epochs: int) -> np.ndarray:
     torch_network.copy_weights(network, theirs)
     other = torch_network.Training(theirs, data.train.images, data.train.labels, BATCH)
     graphdef, params, stats = split(network)
-    trainer, every, losses = Trainer(graphdef, BATCH), np.arange(len(data.train)), []
-    steps, settings = plan(training, BATCH, len(every))
-    images, labels = jax.device_put((data.train.images, data.train.labels))
-    trained = trainer.epochs(trainer.start(params, stats), (), images, labels, every, training, (0,))
+    trainer = Trainer(graphdef, BATCH)
+    every = np.arange(len(data.train))
+    losses = []
+    steps, settings = make_plan(training, BATCH, len(every))
+    start = trainer.start(params, stats)
+    digits = TrainingData.of(data.train)
+    trained = trainer.epochs(start, (), digits, config=training, seed=(0,))
     for epoch, (_, loss) in enumerate(trained):
-        order, _ = draw_epoch((0,), epoch, every, BATCH, len(labels))
-        rates = [float(settings.schedule(step)) for step in range(epoch * int(steps), (epoch + 1) * int(steps))]
+        order, _ = draw_epoch((0,), epoch, every, BATCH, len(every))
+        rates = [
+            float(settings.schedule(step))
+            for step in range(epoch * int(steps), (epoch + 1) * int(steps))
+        ]
         losses.append([loss, float(other.epoch(order, rates).mean())])
     return np.array(losses).T
 
 
 def main() -> None:
     """Prints a table and writes JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", type=int, default=8, help="side of the images")
     parser.add_argument("--channels", type=int, default=8, help="D")
     parser.add_argument("--steps", type=int, default=20, help="steps of an epoch")
@@ -127,14 +150,20 @@ def main() -> None:
         curves = loss_curves(next(iter(genomes().values())), 5)
         difference = np.abs(curves[0] - curves[1]).max()
         console.print(
-            f"digits, 5 epochs: our losses {curves[0].round(4)}, PyTorch's differ by {difference:.1e} at most"
+            f"digits, 5 epochs: our losses {curves[0].round(4)}, PyTorch's differ by "
+            f"{difference:.1e} at most"
         )
         assert difference < 0.02
     rows = run(args)
     table = Table("genome", "way", "compile, s", "median ms a step", "least", "most")
     for row in rows:
         ms = row["ms"]
-        cells = [f"{row['compile']:.0f}", f"{np.median(ms):.1f}", f"{min(ms):.1f}", f"{max(ms):.1f}"]
+        cells = [
+            f"{row['compile']:.0f}",
+            f"{np.median(ms):.1f}",
+            f"{min(ms):.1f}",
+            f"{max(ms):.1f}",
+        ]
         table.add_row(row["genome"], row["way"], *cells)
     console.print(f"{args.size}x{args.size}, D={args.channels}, batch {BATCH}", table)
     write(args.output, vars(args), rows=rows, curves=None if curves is None else curves.tolist())

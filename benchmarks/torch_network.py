@@ -1,4 +1,6 @@
-"""The same network in PyTorch, channels last: what its users would write. Needs `pip install torch`."""
+"""The same network in PyTorch, channels last: what its users would write. Needs `pip install
+torch`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class TorchOperand(nn.Module):
         in_channels = channels if state < NUM_INPUTS else 2 * channels
         k = op.kernel_size
         self.depthwise = (
-            nn.Conv2d(in_channels, in_channels, k, padding=k // 2, groups=in_channels, bias=False) if k else None
+            nn.Conv2d(in_channels, in_channels, k, padding=k // 2, groups=in_channels, bias=False)
+            if k
+            else None
         )
         self.projection = (
             nn.Sequential(nn.Conv2d(in_channels, channels, 1, bias=False), nn.BatchNorm2d(channels))
@@ -47,7 +51,9 @@ class TorchCell(nn.Module):
 
     def __init__(self, cell: Cell, kind: str, in_channels: int, channels: int):
         super().__init__()
-        self.entry = nn.Sequential(nn.Conv2d(in_channels, channels, 1, bias=False), nn.BatchNorm2d(channels))
+        self.entry = nn.Sequential(
+            nn.Conv2d(in_channels, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        )
         self.inputs, self.outputs = [node.inputs for node in cell.nodes], cell.unused_states()
         operands = [operand for node in cell.nodes for operand in node.operands]
         self.operands = nn.ModuleList([TorchOperand(state, op, channels) for state, op in operands])
@@ -57,7 +63,9 @@ class TorchCell(nn.Module):
         x = self.entry(x)
         states = [x, x]
         for k, inputs in enumerate(self.inputs):
-            states.append(torch.cat([self.operands[2 * k + o](states[i]) for o, i in enumerate(inputs)], 1))
+            states.append(
+                torch.cat([self.operands[2 * k + o](states[i]) for o, i in enumerate(inputs)], 1)
+            )
         x = torch.cat([states[s] for s in self.outputs], 1)
         return functional.avg_pool2d(x, 2, 2) if self.reduces else x
 
@@ -65,11 +73,17 @@ class TorchCell(nn.Module):
 class TorchNetwork(nn.Module):
     """As `jaxevo.networks.genome_network.Network`."""
 
-    def __init__(self, genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int):
+    def __init__(
+        self,
+        genome: Genome,
+        config: NetworkConfig,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+    ):
         super().__init__()
         cells, width = [], image_shape[2]
         for kind, channels in config.stack():
-            cell: Cell = getattr(genome, kind)
+            cell = genome.cell(kind)
             cells.append(TorchCell(cell, kind, width, channels))
             width = 2 * channels * len(cell.unused_states())
         self.cells, self.dropout, self.head = (
@@ -82,17 +96,29 @@ class TorchNetwork(nn.Module):
         return self.head(self.dropout(self.cells(x).mean((2, 3))))
 
 
-def parameters(genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int) -> int:
+def parameters(
+    genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int
+) -> int:
     """Trainable parameters."""
-    return sum(p.numel() for p in TorchNetwork(genome, config, image_shape, num_classes).parameters())
+    return sum(
+        p.numel() for p in TorchNetwork(genome, config, image_shape, num_classes).parameters()
+    )
 
 
 class Training:
-    """Adam with exponential decay on one network, as `jaxevo.training`, with the loop that PyTorch's users write."""
+    """Adam with exponential decay on one network, as `jaxevo.training`, with the loop that
+    PyTorch's users write.
+    """
 
-    def __init__(self, network: TorchNetwork, images: np.ndarray, labels: np.ndarray, batch_size: int):
+    def __init__(
+        self, network: TorchNetwork, images: np.ndarray, labels: np.ndarray, batch_size: int
+    ):
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.x, self.y, self.batch_size = prepare(images), torch.from_numpy(labels.astype(np.int64)), batch_size
+        self.x, self.y, self.batch_size = (
+            prepare(images),
+            torch.from_numpy(labels.astype(np.int64)),
+            batch_size,
+        )
         self.optimizer = torch.optim.Adam(network.parameters())
 
     def epoch(self, order: np.ndarray, rates: Iterable[float]) -> torch.Tensor:

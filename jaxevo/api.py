@@ -7,11 +7,8 @@ command's flags (`jaxevo search --help`).
 
 from __future__ import annotations
 
-import functools
 import os
 import pathlib
-import re
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,26 +23,21 @@ from jaxevo.config import (
     replace,
 )
 from jaxevo.config.presets import RECIPES, search_settings
-from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, load_train_data
-from jaxevo.datasets.arrays import from_arrays
+from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
-from jaxevo.machine import default_preset
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.prepare import Data, dataset_name, make_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Result
-from jaxevo.run.search import Task, run_search
-from jaxevo.run.workdir import Workdir
+from jaxevo.run.search import run_search
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.base import evolve as evolve_strategy
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
-from jaxevo.training.engines import with_engine
-
-Data = Any  # see the module's docstring
 
 
 def search(
@@ -103,130 +95,6 @@ def search(
         return run_search(task, display)
 
 
-def make_task(
-    data: Data,
-    *,
-    preset: str = "auto",
-    strategy: str = "rea",
-    recipe: str = "paper",
-    workdir: str | os.PathLike[str] | None = None,
-    data_dir: str | None = None,
-    workers: int | WorkerConfig = 0,
-    time_limit: float | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> Task:
-    """What `search` carries out:
-
-    settings resolved and checked, images loaded. Raises `InputError`.
-    """
-    preset = default_preset() if preset == "auto" else preset
-    config = make_config(
-        data,
-        preset=preset,
-        strategy=strategy,
-        recipe=recipe,
-        settings=settings or {},
-        data_dir=data_dir,
-    )
-    path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
-    limits = workers if isinstance(workers, WorkerConfig) else WorkerConfig(workers=workers)
-    return load_task(
-        config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit
-    )
-
-
-def make_config(
-    data: Data,
-    *,
-    preset: str,
-    strategy: str,
-    recipe: str,
-    settings: Mapping[str, Any],
-    data_dir: str | None = None,
-) -> SearchConfig:
-    """The configuration that preset, recipe, strategy and settings give; later ones go over earlier
-    ones.
-
-    The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
-    """
-    name = dataset_name(data)
-    if isinstance(data, str | os.PathLike):
-        num_images = len(load_train_data(name, data_dir)[0])
-    else:
-        num_images = len(from_arrays(data).train)
-    begin = search_settings(preset, strategy, recipe, num_images)
-    return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": name}))
-
-
-def load_task(
-    config: SearchConfig,
-    data: Data,
-    path: pathlib.Path,
-    *,
-    preset: str = "none",
-    data_dir: str | None = None,
-    workers: WorkerConfig | None = None,
-    time_limit: float | None = None,
-) -> Task:
-    """A search of this configuration in a folder, with its images. Raises `InputError`."""
-    begin = time.perf_counter()
-    images, load_test = load_images(config, data, data_dir)
-    return Task(
-        config=config,
-        workdir=Workdir(path),
-        data=images,
-        load_test=load_test,
-        preset=preset,
-        data_seconds=time.perf_counter() - begin,
-        workers=workers or WorkerConfig(),
-        time_limit=time_limit,
-    )
-
-
-def load_images(
-    config: SearchConfig, data: Data, data_dir: str | None = None
-) -> tuple[SearchData, Callable[[], Images] | None]:
-    """The images to search on, and how to come by those for the test, if there are any."""
-    settings = config.data
-    if not isinstance(data, str | os.PathLike):
-        arrays = from_arrays(data)
-        images = arrays.search_data("arrays", settings.validation_fraction, config.seed)
-        test = arrays.test
-        return images, None if test is None else lambda: test
-    name = os.fspath(data)
-    images = load_search_data(
-        name,
-        data_dir,
-        validation_fraction=settings.validation_fraction,
-        image_size=settings.image_size,
-        resize=settings.resize,
-        seed=config.seed,
-    )
-    load_test = functools.partial(
-        load_test_data, name, data_dir, image_shape=images.image_shape, resize=settings.resize
-    )
-    return images, load_test
-
-
-def dataset_name(data: Data) -> str:
-    """What data is called in a configuration."""
-    return os.fspath(data) if isinstance(data, str | os.PathLike) else "arrays"
-
-
-def default_workdir(config: SearchConfig, preset: str) -> pathlib.Path:
-    """The folder of a run for which none is named."""
-    name = run_name(config.data.dataset)
-    return pathlib.Path("runs") / f"{name}-{preset}-seed{config.seed}"
-
-
-def run_name(dataset: str) -> str:
-    """What a folder of runs is called after:
-
-    the data set's name, without what a path could mind.
-    """
-    return re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(dataset).name)
-
-
 def train(
     model: Genome | str,
     data: Data = "digits",
@@ -260,14 +128,8 @@ def train(
     """
     network, training = split_settings(settings, recipe)
     architecture = find_model(model)
-    if isinstance(data, str | os.PathLike):
-        images, classes = load_train_data(
-            os.fspath(data), data_dir, image_size=image_size, resize=resize
-        )
-    else:
-        arrays = from_arrays(data)
-        images = arrays.train
-        classes = arrays.class_names
+    loaded = load_training_data(data, data_dir, image_size=image_size, resize=resize)
+    images, classes = loaded.images, loaded.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
     trained = train_classifiers(
         architecture,

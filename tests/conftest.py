@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pathlib
 import tempfile
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
@@ -56,3 +58,22 @@ def tiny() -> NetworkConfig:
 def launch_environment() -> dict[str, str]:
     """Environment of launched processes, with the tests' cache of compiled programs instead of the user's."""
     return os.environ | {"XDG_CACHE_HOME": _CACHE.name, "COLUMNS": "120"}
+
+
+@pytest.fixture(scope="session")
+def data_cache(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def offline(data_cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test may use the network or the person's own cache."""
+    real_urlopen = urllib.request.urlopen
+
+    def urlopen(url: str, timeout: float) -> object:
+        if url.startswith("file:"):
+            return real_urlopen(url, timeout=timeout)
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+    monkeypatch.setenv("JAXEVO_CACHE", str(data_cache))

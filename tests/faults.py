@@ -1,20 +1,21 @@
 """Faults for tests: what goes wrong, with which candidate, and in which attempt at it.
 
-A plan names the faults of a candidate by its id, one for each attempt; `attempts` is a folder in which attempts are
-counted, since each may be another process. `build_table` stands for training, `build_faulty` trains.
+A plan names the faults of a candidate by its id, one for each attempt; `attempts` is a folder in
+which attempts are counted, since each may be another process. `build_table` stands for training,
+`build_faulty` trains.
 
-As a script it is launch/search.py with faults, the first argument being a JSON object: `attempts`, a folder;
-`candidates`, such a plan; and `history`, `checkpoint`, `document`: which of these writes (counted from 0) fail how.
+As a script it is the command `search` with faults, the first argument being a JSON object:
+`attempts`, a folder; `candidates`, such a plan; and `history`, `checkpoint`, `document`: which of
+these writes (counted from 0) fail how.
 
-    python tests/faults.py '{"attempts": "/tmp/a", "candidates": {"3": ["segfault"]}, "history": {"5": "ENOSPC"}}' ...
+    python tests/faults.py \
+        '{"attempts": "/tmp/a", "candidates": {"3": ["segfault"]}, "history": {"5": "ENOSPC"}}' ...
 """
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import functools
-import hashlib
 import itertools
 import json
 import os
@@ -26,28 +27,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from builders import Outcome, table_outcome
 
+from jaxevo.config import replace
 from jaxevo.run.workers import Evaluate, Setup, build_evaluate
 from jaxevo.search_space.genome import Genome
 
 Plan = Mapping[int, tuple[str, ...]]
-_SIGNALS = {"segfault": signal.SIGSEGV, "kill": signal.SIGKILL, "abort": signal.SIGABRT, "stop": signal.SIGSTOP}
-
-
-@dataclasses.dataclass
-class Outcome:
-    """As `evaluation.Evaluation`, which would bring jax into the worker."""
-
-    accuracy: float | None
-    failure: str | None = None
-    details: str | None = None
-    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
-
-
-def table_fitness(genome: Genome, seed: tuple[int, ...]) -> float:
-    """As if trained: decided by genome and seed, between 0 and 1; every eighth fails."""
-    digest = hashlib.sha256(f"{genome.canonical_key()} {seed}".encode()).digest()
-    return np.nan if digest[0] < 32 else digest[1] / 256
+_SIGNALS = {
+    "segfault": signal.SIGSEGV,
+    "kill": signal.SIGKILL,
+    "abort": signal.SIGABRT,
+    "stop": signal.SIGSTOP,
+}
 
 
 def count_attempt(attempts: pathlib.Path, name: str) -> int:
@@ -83,20 +75,26 @@ def commit(fault: str) -> None:
         raise RuntimeError("injected")
 
 
-def build_table(plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup) -> Evaluate:
-    """Candidates get their fitness from the table, those in `wait_for` only after another one has got it."""
+def build_table(
+    plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup
+) -> Evaluate:
+    """The table in place of training; those in `wait_for` wait until another one has its fitness."""
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> Any:
         try:
             commit(next_fault(plan, attempts, seed))
         except (RuntimeError, MemoryError) as error:
             return Outcome(None, type(error).__name__, "Traceback")
-        while seed[1] == 0 and seed[2] in wait_for and not (attempts / f"done.{wait_for[seed[2]]}").exists():
+        while (
+            seed[1] == 0
+            and seed[2] in wait_for
+            and not (attempts / f"done.{wait_for[seed[2]]}").exists()
+        ):
             time.sleep(0.001)
-        accuracy = table_fitness(genome, seed)
+        outcome = table_outcome(genome, seed)
         if seed[1] == 0:
             (attempts / f"done.{seed[2]}").touch()
-        return Outcome(None, "by the table") if np.isnan(accuracy) else Outcome(float(accuracy), seconds={"train": 1.0})
+        return outcome
 
     return evaluate
 
@@ -109,26 +107,28 @@ def build_faulty(plan: Plan, attempts: pathlib.Path, setup: Setup) -> Evaluate:
 
 
 def patch_evaluator(plan: Plan, attempts: pathlib.Path) -> None:
-    """Has this process's evaluations meet their faults."""
+    """Has this process's trainings meet their faults."""
     from jaxevo.run.evaluator import Evaluator
 
-    original = Evaluator._evaluate
+    original = Evaluator.train
 
-    def faulty(self: Evaluator, genome: Genome, seed: tuple[int, ...], *args: Any) -> float:
+    def faulty(self: Evaluator, genome: Genome, seed: tuple[int, ...]) -> float:
         fault = next_fault(plan, attempts, seed)
         commit(fault)
         config = self.config
         if fault == "nan":
-            self.config = dataclasses.replace(config, training=dataclasses.replace(config.training, learning_rate=1e30))
+            self.config = replace(config, {"learning_rate": 1e30})
         try:
-            return original(self, genome, seed, *args)
+            return original(self, genome, seed)
         finally:
             self.config = config
 
-    Evaluator._evaluate = faulty
+    Evaluator.train = faulty
 
 
-def failing(function: Callable[..., Any], faults: Mapping[str, str], tear: Callable[..., None] | None = None) -> Any:
+def failing(
+    function: Callable[..., Any], faults: Mapping[str, str], tear: Callable[..., None] | None = None
+) -> Any:
     """The function, of which some calls fail with an `OSError`; `tear` first does half of it."""
     calls = itertools.count()
 
@@ -147,32 +147,30 @@ def failing(function: Callable[..., Any], faults: Mapping[str, str], tear: Calla
     return wrapped
 
 
-def tear_line(history: Any, kind: str, **fields: Any) -> None:
+def tear_line(history: Any, record: Mapping[str, Any]) -> None:
     """The first half of the line that `History.append` is to write."""
-    line = json.dumps({"kind": kind} | fields)
-    with history._path.open("a") as file:
+    line = json.dumps(record)
+    with history.path.open("a") as file:
         file.write(line[: len(line) // 2])
 
 
 def main() -> None:
-    """launch/search.py with faults."""
+    """The command `search` with faults."""
     plan = json.loads(sys.argv.pop(1))
-    sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "launch"))
-    import common
-    import search as launcher
-
-    from jaxevo.run import search as searches
-    from jaxevo.run import workdir, workers
-    from jaxevo.training import checkpoints as checkpoint
+    from jaxevo import files
+    from jaxevo.commands import search
+    from jaxevo.run import history, workers
+    from jaxevo.training import checkpoints
 
     candidates = {int(k): tuple(faults) for k, faults in plan.get("candidates", {}).items()}
     attempts = pathlib.Path(plan["attempts"])
     workers.build_evaluate = functools.partial(build_faulty, candidates, attempts)
     patch_evaluator(candidates, attempts)
-    workdir.History.append = failing(workdir.History.append, plan.get("history", {}), tear_line)
-    checkpoint._content = failing(checkpoint._content, plan.get("checkpoint", {}))
-    workdir.write_text = searches.write_text = failing(workdir.write_text, plan.get("document", {}))
-    common.run(launcher.main, "", "nothing is lost: give the same command to go on")
+    append = history.History.append
+    history.History.append = failing(append, plan.get("history", {}), tear_line)
+    checkpoints._content = failing(checkpoints._content, plan.get("checkpoint", {}))
+    files.write_bytes = failing(files.write_bytes, plan.get("document", {}))
+    search.start(sys.argv)
 
 
 def build_dead(setup: Setup) -> Evaluate:

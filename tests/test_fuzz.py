@@ -1,6 +1,7 @@
 """Hostile input: valid files of every kind, damaged in many ways, are read or refused in one line.
 
-`python -m pytest -m slow -s tests/test_fuzz.py` damages more than 10,000 and prints a table of what came of them.
+`python -m pytest -m slow -s tests/test_fuzz.py` damages more than 10,000 and prints a table of what
+came of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import io
 import json
 import pathlib
 import shutil
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -21,12 +21,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorstore
-from conftest import REPOSITORY
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from rich.console import Console
-from test_classifier import GENOME, PROBLEM, SOURCE
-from test_datasets import (
+from builders_classifiers import GENOME, fresh_classifier
+from builders_data import (
     idx_bytes,
     make_images,
     make_labels,
@@ -35,16 +31,29 @@ from test_datasets import (
     picture,
     usps_text,
 )
-from test_report import LAST, RESULT, SMALL, individual_record, retraining, table_records, write_run
+from builders_runs import (
+    LAST,
+    RESULT,
+    SMALL,
+    individual_record,
+    retraining,
+    table_records,
+    write_run,
+)
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
 
 from jaxevo.datasets import load_search_data, load_test_data
 from jaxevo.datasets.prepared import _checked
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.errors import InputError
-from jaxevo.reports import summary as report
-from jaxevo.run import records
-from jaxevo.run.workdir import History, Workdir
-from jaxevo.search_space import genome as genomes
+from jaxevo.reports import summary, terminal
+from jaxevo.run.ledger import Ledger
+from jaxevo.run.reader import check_state, load_run
+from jaxevo.run.records import Candidate
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space import genome_files
 from jaxevo.strategies.regularized import RegularizedEvolution
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.classifier import Classifier
@@ -58,7 +67,12 @@ SECONDS = 4.0  # of the processor; the promise is one, on a quiet machine
 
 
 NUMBERS = [0, 1, 2, 127, 128, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1]
-WORDS = [number.to_bytes(size, order) for number in NUMBERS for size in (4, 8) for order in ("little", "big")]
+WORDS = [
+    number.to_bytes(size, order)
+    for number in NUMBERS
+    for size in (4, 8)
+    for order in ("little", "big")
+]
 JSON_VALUES = [
     "null", "true", "NaN", "-Infinity", "1e999", "1e308", "-1", "0", "0.5", "1e-320", "1" * 400, "9" * 5000,
     "-" + "9" * 4000, '""', '"x"', '"\\u0000\\u001b[31m\\n"', '"\\ud800"', '"' + "é" * 3000 + '"', "[]", "{}", "[[]]",
@@ -70,15 +84,25 @@ MARKER = "\u2603 here"
 SHARES = st.floats(0, 1, exclude_max=True)
 BYTE_MUTATIONS = st.one_of(
     st.tuples(st.just("flip"), SHARES, st.integers(1, 255)),
-    st.tuples(st.just("put"), SHARES, st.one_of(st.binary(min_size=1, max_size=16), st.sampled_from(WORDS))),
-    st.tuples(st.just("overwrite"), SHARES, st.one_of(st.binary(min_size=1, max_size=8), st.sampled_from(WORDS))),
+    st.tuples(
+        st.just("put"),
+        SHARES,
+        st.one_of(st.binary(min_size=1, max_size=16), st.sampled_from(WORDS)),
+    ),
+    st.tuples(
+        st.just("overwrite"),
+        SHARES,
+        st.one_of(st.binary(min_size=1, max_size=8), st.sampled_from(WORDS)),
+    ),
     st.tuples(st.just("header"), st.integers(0, 39), st.sampled_from(WORDS)),
     st.tuples(st.just("delete"), SHARES, st.integers(1, 64)),
     st.tuples(st.just("cut"), SHARES, st.none()),
     st.tuples(st.just("splice"), SHARES, SHARES),
     st.tuples(st.just("repeat"), SHARES, st.integers(1, 200)),
 )
-JSON_MUTATIONS = st.tuples(st.sampled_from(["replace", "delete", "twice", "add"]), SHARES, st.sampled_from(JSON_VALUES))
+JSON_MUTATIONS = st.tuples(
+    st.sampled_from(["replace", "delete", "twice", "add"]), SHARES, st.sampled_from(JSON_VALUES)
+)
 
 
 def mutate_bytes(data: bytes, kind: str, where: Any, what: Any) -> bytes:
@@ -106,7 +130,11 @@ def places(document: Any, path: tuple = ()) -> Iterator[tuple]:
     """The paths of all values in a document, the whole one's first."""
     yield path
     inner = (
-        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
     )
     for key, value in inner:
         yield from places(value, (*path, key))
@@ -132,7 +160,11 @@ def mutate_json(data: bytes, kind: str, where: float, value: str) -> bytes:
         parent[path[-1]] = MARKER
     quoted, key = json.dumps(MARKER), json.dumps(path[-1])
     twice = kind == "twice" and isinstance(parent, dict)
-    return json.dumps(document).replace(quoted, f"{value}, {key}: {value}" if twice else value).encode()
+    return (
+        json.dumps(document)
+        .replace(quoted, f"{value}, {key}: {value}" if twice else value)
+        .encode()
+    )
 
 
 def mutate_line(data: bytes, kind: str, where: float, value: str) -> bytes:
@@ -140,7 +172,8 @@ def mutate_line(data: bytes, kind: str, where: float, value: str) -> bytes:
     lines = data.splitlines()
     number = int(where * len(lines))
     lines[number : number + 1] = [
-        mutate_json(line, kind, where * len(lines) % 1, value) for line in lines[number : number + 1]
+        mutate_json(line, kind, where * len(lines) % 1, value)
+        for line in lines[number : number + 1]
     ]
     return b"".join(line + b"\n" for line in lines)
 
@@ -150,7 +183,9 @@ def mutate_line(data: bytes, kind: str, where: float, value: str) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of input: a valid folder as path -> content, which of its files are damaged, and how it is read."""
+    """A kind of input: a valid folder as path -> content, which of its files are damaged, and how
+    it is read.
+    """
 
     files: dict[str, bytes]
     read: Callable[[pathlib.Path], object]  # of the folder
@@ -158,24 +193,28 @@ class Kind:
     pack: Callable[[bytes], bytes] = bytes  # what is damaged is packed like this afterwards
 
 
-def one_file(data: bytes, read: Callable[[pathlib.Path], object], name: str = "file", **options: Any) -> Kind:
+def one_file(
+    data: bytes, read: Callable[[pathlib.Path], object], name: str = "file", **options: Any
+) -> Kind:
     return Kind({name: data}, lambda folder: read(folder / name), (name,), **options)
 
 
 def read_tree(folder: pathlib.Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def read_run(folder: pathlib.Path) -> None:
-    """All that launch/inspect_checkpoint.py shows, and what launch/search.py reads when it resumes."""
-    import inspect_checkpoint
-
+    """All that `inspect` shows, and what `search` reads when it resumes."""
     workdir = Workdir(folder)
-    run = records.load(workdir)
-    json.dumps(report.document(run, run.best), allow_nan=False)
-    inspect_checkpoint.show_run(run, run.best, Console(file=io.StringIO(), width=80))
+    run = load_run(workdir)
+    json.dumps(summary.document(run, run.best), allow_nan=False)
+    terminal.show_run(run, run.best, Console(file=io.StringIO(), width=80))
     workdir.open(SMALL, {})
-    History(workdir)
+    Ledger.open(workdir, SMALL)
 
 
 def database(folder: pathlib.Path) -> tensorstore.KvStore:
@@ -185,7 +224,9 @@ def database(folder: pathlib.Path) -> tensorstore.KvStore:
 
 
 def read_header(folder: pathlib.Path) -> None:
-    """Puts the file `header` into the weights as one array's header, with all checksums right, and reads them."""
+    """Puts the file `header` into the weights as one array's header, with all checksums right, and
+    reads them.
+    """
     database(folder).write(HEADER, (folder / "header").read_bytes()).result()
     Classifier.load(folder)
 
@@ -205,28 +246,34 @@ def read_own(path: pathlib.Path) -> None:
 
 
 def read_checkpoints(folder: pathlib.Path) -> None:
-    """As a search that resumes: it takes the newest that can be read, and without one goes on from the history."""
+    """As a search that resumes: it takes the newest that can be read, and without one goes on from
+    the history.
+    """
     newest = Checkpoints(folder).load_newest()
     if newest is None:
         raise InputError("no checkpoint can be read")
-    strategy, recorded = RegularizedEvolution(SMALL.evolution, 0), go_on(RegularizedEvolution(SMALL.evolution, 0), {})
+    strategy = RegularizedEvolution(SMALL.evolution, 0)
+    recorded = go_on(RegularizedEvolution(SMALL.evolution, 0), {})
     try:
-        records.check_state(newest[1], recorded)
+        check_state(newest[1], recorded)
         strategy.load_state_dict(newest[1])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"not of this search ({error})") from None
     go_on(strategy, recorded)
 
 
-def go_on(strategy: RegularizedEvolution, recorded: dict[int, Any]) -> dict[int, Any]:
-    """Tells the next five candidates' fitness and returns their records; those that are known must be the same."""
+def go_on(strategy: RegularizedEvolution, recorded: dict[int, Candidate]) -> dict[int, Candidate]:
+    """Tells the next five candidates' fitness and returns their records; those that are known must
+    be the same.
+    """
     found = {}
     for _ in range(5):
         for candidate in strategy.ask()[:1]:
-            if candidate.genome.to_dict() != recorded.get(candidate.id, candidate.to_dict())["genome"]:
+            known = recorded.get(candidate.id)
+            if known is not None and known.individual.genome != candidate.genome:
                 raise InputError("the history has another genome")
             told = dataclasses.replace(candidate, fitness=candidate.id % 3 / 10)
-            found[told.id] = told.to_dict()
+            found[told.id] = Candidate(told, parameters=10, multiply_adds=20)
             strategy.tell(told)
     return found
 
@@ -246,7 +293,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
     """By name."""
     folder = tmp_path_factory.mktemp("valid")
     run = run_files(folder / "run")
-    Classifier.of(GENOME, PROBLEM, SOURCE, PROBLEM.build(GENOME)).save(folder / "best")
+    fresh_classifier().save(folder / "best")
     checkpoints = Checkpoints(folder / "checkpoints")
     strategy = RegularizedEvolution(SMALL.evolution, 0)
     go_on(strategy, {})
@@ -258,26 +305,37 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
     colour = make_images(2, (32, 32, 3)) // 64
     own = make_images(20, (3, 3)), make_labels(20, 2)
     mnist = {"images": idx_bytes(pixels // 64), "labels": idx_bytes(labels)}
-    genome = genomes.dumps(GENOME, {"dataset": "digits"}).encode()
+    genome = genome_files.dumps(GENOME, {"dataset": "digits"}).encode()
     return {
-        "genome JSON": one_file(genome, genomes.load),
-        **{name: Kind(run, read_run, (name,)) for name in ("config.json", "history.jsonl", "result.json")},
+        "genome JSON": one_file(genome, genome_files.load),
+        **{
+            name: Kind(run, read_run, (name,))
+            for name in ("config.json", "history.jsonl", "result.json")
+        },
         "saved weights": Kind(best, Classifier.load, those_read(best)),
         "array header in weights": Kind(best | {"header": header}, read_header, ("header",)),
         "search checkpoints": Kind(states, read_checkpoints, those_read(states)),
         "IDX": Kind(mnist, read_published("mnist"), tuple(mnist)),
         "IDX, gzip": Kind(mnist, read_published("mnist"), tuple(mnist), pack=gzip.compress),
         "IDX, damaged gzip": Kind(
-            {name: gzip.compress(data) for name, data in mnist.items()}, read_published("mnist"), tuple(mnist)
+            {name: gzip.compress(data) for name, data in mnist.items()},
+            read_published("mnist"),
+            tuple(mnist),
         ),
         "LIBSVM": one_file(digits, lambda path: read_published("usps")(path.parent)),
-        "LIBSVM, bzip2": one_file(digits, lambda path: read_published("usps")(path.parent), pack=bz2.compress),
-        "LIBSVM, damaged bzip2": one_file(bz2.compress(digits), lambda path: read_published("usps")(path.parent)),
+        "LIBSVM, bzip2": one_file(
+            digits, lambda path: read_published("usps")(path.parent), pack=bz2.compress
+        ),
+        "LIBSVM, damaged bzip2": one_file(
+            bz2.compress(digits), lambda path: read_published("usps")(path.parent)
+        ),
         ".mat": one_file(
-            mat_bytes(colour, labels[:2], False), lambda path: read_published("svhn_cropped")(path.parent)
+            mat_bytes(colour, labels[:2], False),
+            lambda path: read_published("svhn_cropped")(path.parent),
         ),
         ".mat, compressed": one_file(
-            mat_bytes(colour, labels[:2], True), lambda path: read_published("svhn_cropped")(path.parent)
+            mat_bytes(colour, labels[:2], True),
+            lambda path: read_published("svhn_cropped")(path.parent),
         ),
         ".npz": one_file(npz_bytes(*own, False), read_own, "file.npz"),
         ".npz, compressed": one_file(npz_bytes(*own, True), read_own, "file.npz"),
@@ -315,7 +373,9 @@ def forget_peak() -> None:
 
 
 def attempt(kind: Kind, folder: pathlib.Path, tally: Tally) -> None:
-    """Reads a folder, which must succeed or be refused in one line, within bounds of time and memory."""
+    """Reads a folder, which must succeed or be refused in one line, within bounds of time and
+    memory.
+    """
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     forget_peak()
     tracemalloc.start()
@@ -327,7 +387,8 @@ def attempt(kind: Kind, folder: pathlib.Path, tally: Tally) -> None:
         tally.refused += 1
         assert "\n" not in message.strip() and 0 < len(message) <= MAX_MESSAGE, message[:2000]
     seconds = time.process_time() - begin
-    # Arrays that are allocated and never written to are traced, and what libraries in C allocate is resident.
+    # Arrays that are allocated and never written to are traced, and what libraries in C allocate is
+    # resident.
     memory = max(tracemalloc.get_traced_memory()[1], resident(peak=True) - before)
     tracemalloc.stop()
     assert memory <= 10 * size + ALLOWANCE, (memory, size)
@@ -363,11 +424,15 @@ def fuzz(kind: Kind, folder: pathlib.Path, number: int) -> Tally:
         st.lists(BYTE_MUTATIONS, min_size=1, max_size=4),
         st.lists(JSON_MUTATIONS, min_size=1, max_size=3),
     )
-    def one(target: float, as_json: bool, bytes_steps: list[tuple], json_steps: list[tuple]) -> None:
+    def one(
+        target: float, as_json: bool, bytes_steps: list[tuple], json_steps: list[tuple]
+    ) -> None:
         name = kind.targets[int(target * len(kind.targets))]
         data = kind.files[name]
         as_json &= data[:1] == b"{"
-        mutate = (mutate_line if name.endswith(".jsonl") else mutate_json) if as_json else mutate_bytes
+        mutate = (
+            (mutate_line if name.endswith(".jsonl") else mutate_json) if as_json else mutate_bytes
+        )
         for step in json_steps if as_json else bytes_steps:
             data = mutate(data, *step)
         write(folder, kind.files | {name: data}, kind.pack)
@@ -377,14 +442,6 @@ def fuzz(kind: Kind, folder: pathlib.Path, number: int) -> Tally:
     kind.read(folder)
     one()
     return tally
-
-
-@pytest.fixture(scope="module", autouse=True)
-def launchers() -> Iterator[None]:
-    """The launchers can be imported."""
-    sys.path.insert(0, str(REPOSITORY / "launch"))
-    yield
-    sys.path.remove(str(REPOSITORY / "launch"))
 
 
 def test_a_few_damaged_files_of_every_kind(kinds, tmp_path):
@@ -400,7 +457,8 @@ def test_many_damaged_files_of_every_kind(kinds, tmp_path, capsys):
         total.inputs += tally.inputs
         with capsys.disabled():
             print(
-                f"| {name} | {tally.inputs:,} | {tally.refused:,} | {tally.seconds * 1000:.0f} ms | "
+                f"| {name} | {tally.inputs:,} | {tally.refused:,} | {tally.seconds * 1000:.0f} ms "
+                f"| "
                 f"{tally.memory / 2**20:.1f} MiB | {tally.size:,} |"
             )
     assert total.inputs >= 10_000

@@ -48,7 +48,13 @@ def table_fitness(genome, individual_id: int) -> float | None:
 @pytest.mark.parametrize("pool", ["growing", "survivors"])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_strategies_draw_the_same_candidates(name, pool):
-    settings = {"seed": 5, "num_generations": 12, "mating_pool": pool, "stagnation_start": 3, "stagnation_patience": 2}
+    settings = {
+        "seed": 5,
+        "num_generations": 12,
+        "mating_pool": pool,
+        "stagnation_start": 3,
+        "stagnation_patience": 2,
+    }
     strategy = make_strategy(configs.replace(SearchConfig(), STRATEGIES[name] | settings))
     told = []
     while candidates := strategy.ask():
@@ -85,7 +91,10 @@ def test_an_interrupted_run_of_0_2_0_goes_on_to_the_same_end(tmp_path, launch_en
     [
         "survivors_workers",
         "aco",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("rea", "rea_workers", "aging", "random")),
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("rea", "rea_workers", "aging", "random")
+        ),
     ],
 )
 def test_runs_end_as_before(name, tmp_path, launch_environment):
@@ -94,7 +103,14 @@ def test_runs_end_as_before(name, tmp_path, launch_environment):
 
 
 def test_weights_of_0_2_0_are_read(digits, launch_environment):
-    command = [sys.executable, "launch/eval.py", f"--weights={GOLDEN / 'weights-0.2.0'}", "--dataset=digits"]
-    made = subprocess.run(command, cwd=make.REPOSITORY, env=launch_environment, capture_output=True, text=True)
+    command = [
+        sys.executable,
+        "launch/eval.py",
+        f"--weights={GOLDEN / 'weights-0.2.0'}",
+        "--dataset=digits",
+    ]
+    made = subprocess.run(
+        command, cwd=make.REPOSITORY, env=launch_environment, capture_output=True, text=True
+    )
     assert made.returncode == 0, made.stderr
     assert f"{golden('rea')['result']['test_accuracy']:.2%}" in made.stdout

@@ -11,7 +11,7 @@ from jaxevo import machine
 
 @pytest.fixture
 def folder(tmp_path):
-    """Five programs of 100 bytes, written one second after another, and what JAX has not written."""
+    """Five programs of 100 bytes, written a second after another, and what is not JAX's."""
     for number in range(5):
         program = tmp_path / f"jit_{number}-cache"
         program.write_bytes(bytes(100))
@@ -25,7 +25,10 @@ def left(folder) -> list[int]:
     return sorted(int(path.name[4:5]) for path in folder.glob("jit_*-cache"))
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(500, [0, 1, 2, 3, 4]), (499, [1, 2, 3, 4]), (250, [3, 4]), (0, [])])
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(500, [0, 1, 2, 3, 4]), (499, [1, 2, 3, 4]), (250, [3, 4]), (0, [])],
+)
 def test_programs_longest_unused_go_until_the_rest_fits(folder, limit: int, expected: list[int]):
     machine.drop_oldest_programs(folder, limit)
     assert left(folder) == expected

@@ -54,12 +54,12 @@ def main(console: Console) -> None:
     """Flags in, one search after the other, a table out."""
     shared.check_names("strategies", FLAGS.strategies, STRATEGIES)
     command.use_compilation_cache()
-    from jaxevo import api
     from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
+    from jaxevo.run.prepare import make_config, run_name
 
     preset = command.resolve_preset(FLAGS.preset, console)
     configs = {
-        strategy: api.make_config(
+        strategy: make_config(
             FLAGS.dataset,
             preset=preset,
             strategy=strategy,
@@ -69,7 +69,7 @@ def main(console: Console) -> None:
         )
         for strategy in FLAGS.strategies
     }
-    default = f"runs/compare-{api.run_name(FLAGS.dataset)}-{preset}"
+    default = f"runs/compare-{run_name(FLAGS.dataset)}-{preset}"
     comparison = Comparison(
         configs=configs,
         preset=preset,

@@ -66,10 +66,10 @@ shared.define_machine_flags()
 
 def make_task(console: Console) -> Task:
     """The search that the flags describe, with its images."""
-    from jaxevo import api
+    from jaxevo.run import prepare
 
     preset = command.resolve_preset(FLAGS.preset, console)
-    return api.make_task(
+    return prepare.make_task(
         FLAGS.dataset,
         preset=preset,
         strategy=FLAGS.strategy,

@@ -7,6 +7,7 @@ setting has a flag name of its own; those of the final training begin with `fina
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -88,6 +89,7 @@ def replace(config: Any, values: Mapping[str, Any]) -> Any:
         if name not in leaves:
             raise InputError(f"unknown setting {name!r}")
         path, leaf = leaves[name]
+        value = _of_type(name, value, type(leaf.default))
         if len(path) == 1:
             own[path[0]] = value
         else:
@@ -95,6 +97,15 @@ def replace(config: Any, values: Mapping[str, Any]) -> Any:
     for group, inner in groups.items():
         own[group] = dataclasses.replace(getattr(config, group), **inner)
     return dataclasses.replace(config, **own)
+
+
+def _of_type(name: str, value: Any, kind: type) -> Any:
+    """The value as a setting's own type. Raises `InputError` for one of another type."""
+    rules = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    numbers_of = {int: numbers.Integral, float: numbers.Real}
+    if isinstance(value, numbers_of.get(kind, kind)) and isinstance(value, bool) == (kind is bool):
+        return kind(value)
+    raise InputError(f"{name}={value!r} is not possible: it is {rules[kind]}")
 
 
 def _get(config: Any, path: tuple[str, ...]) -> Any:

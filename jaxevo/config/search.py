@@ -8,12 +8,18 @@ from __future__ import annotations
 import dataclasses
 
 from jaxevo.config.evolution import ColonyConfig, EvolutionConfig
-from jaxevo.config.fields import check, check_at_least, check_choice, setting
+from jaxevo.config.fields import (
+    check,
+    check_at_least,
+    check_choice,
+    check_probabilities,
+    setting,
+)
 from jaxevo.config.network import NetworkConfig, TrainingConfig
 
 RESIZE_METHODS = ("stretch", "mnist_box")
 STRATEGY_KINDS = ("rea", "aging", "random", "aco")
-ENGINES = ("auto", "universal", "compiled")
+ENGINES = ("auto", "native", "universal", "compiled")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +70,15 @@ class SearchConfig:
         "end the search after so many trainings of candidates, isomorphic ones not counted; 0: "
         "only after the last",
     )
+    max_parameters: int = setting(
+        0, "draw only genomes whose networks have at most so many parameters; 0: of any size"
+    )
+    max_multiply_adds: int = setting(
+        0, "draw only genomes whose networks take at most so many multiply-adds an image; 0: any"
+    )
+    target_accuracy: float = setting(
+        0.0, "end the search once a candidate reaches this validation accuracy; 0: it goes on"
+    )
     reuse_fitness: bool = setting(
         True, "give an isomorphic genome the fitness that was measured first"
     )
@@ -79,7 +94,8 @@ class SearchConfig:
     max_consecutive_failures: int = setting(20, "failed candidates in a row that end the search")
     engine: str = setting(
         "auto",
-        "universal: one program for all genomes; compiled: one each; auto: universal on a CPU",
+        "native: one program for all genomes, its cells in C++; universal: the same in JAX; "
+        "compiled: a program each; auto: on a CPU the first of these that can run",
         ENGINES,
     )
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
@@ -93,6 +109,8 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best", "max_trainings")
+        check_at_least(self, 0, "max_parameters", "max_multiply_adds")
+        check_probabilities(self, "target_accuracy")
         check_at_least(self, 1, "max_consecutive_failures", "candidates_per_step")
         check(
             self.candidates_per_step == 1
@@ -114,10 +132,16 @@ class SearchConfig:
             "it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
         )
         check(
-            self.engine != "universal" or self.network.conv_kind == "separable",
+            self.engine not in ("native", "universal") or self.network.conv_kind == "separable",
             "engine",
             self.engine,
             f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
+        )
+        check(
+            self.engine != "native" or self.network.precision == "float32",
+            "engine",
+            self.engine,
+            f"it has no {self.network.precision}; use engine=universal",
         )
 
     @property
@@ -125,6 +149,11 @@ class SearchConfig:
         """How many candidates to expect, at most `max_trainings` if that ends the search."""
         expected = self.evolution.num_candidates
         return min(expected, self.max_trainings) if self.max_trainings else expected
+
+    def fits(self, parameters: int, multiply_adds: int) -> bool:
+        """Whether a network of this size is within the bounds."""
+        bounds = ((parameters, self.max_parameters), (multiply_adds, self.max_multiply_adds))
+        return all(not bound or size <= bound for size, bound in bounds)
 
     def budget_spent(self, trainings: int) -> bool:
         """True if so many trainings of candidates end the search."""

@@ -1,4 +1,6 @@
-"""The records that hold images, the error every reader raises, and the bounds on what a file may ask for."""
+"""The records that hold images, the error every reader raises, and the bounds on what a file may
+ask for.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,17 @@ import dataclasses
 import hashlib
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxevo.errors import InputError
 
-MAX_SIDE = 4096  # pixels; a larger image is a mistake or an attack, no network here could take it
+if TYPE_CHECKING:  # they use this module
+    from jaxevo.datasets.input_form import InputForm
+    from jaxevo.datasets.summary import DataSummary
+
+MAX_SIDE = 4096  # pixels of an input; no network here could take a larger one
 MAX_BYTES = 4 << 30  # of pixels in one array
 MAX_PUBLISHED_BYTES = 1 << 30  # of one published split: SVHN's train split has 215 MiB
 MAX_RATIO = 10  # of what a packed file unpacks to: MNIST's images have 4.7 times their file
@@ -36,7 +43,10 @@ class Images:
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:
-            raise DataError(f"images must be uint8 [M, H, W, C], not {self.images.dtype} {list(self.images.shape)}")
+            raise DataError(
+                f"images must be uint8 [M, H, W, C], not {self.images.dtype} "
+                f"{list(self.images.shape)}"
+            )
         if self.labels.shape != self.images.shape[:1] or self.labels.dtype != np.int32:
             raise DataError(
                 f"labels must be int32 [{len(self.images)}], one an image, "
@@ -63,6 +73,10 @@ class SearchData:
     train: Images
     validation: Images
     class_names: tuple[str, ...]
+    form: InputForm | None = (
+        None  # how any image becomes an input; `None` only if it was not loaded
+    )
+    summary: DataSummary | None = None
 
     @property
     def num_classes(self) -> int:
@@ -89,17 +103,32 @@ def _digest(text: str, *parts: Images) -> str:
 
 
 def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES) -> None:
-    """Raises `DataError` unless an array of that shape ([M, H, W, C], [M, H, W] or [M]) may be allocated."""
+    """Raises `DataError` unless an array of that shape ([M, H, W, C], [M, H, W] or [M]) may be
+    allocated.
+    """
     sizes = " x ".join(map(str, shape))
     if min(shape) < 1:
         raise DataError(f"{path} holds no images ({sizes}): use a file with at least one")
     if any(side > MAX_SIDE for side in shape[1:3]):
-        raise DataError(f"{path} has images of {shape[1]} x {shape[2]} pixels: make them at most {MAX_SIDE} a side")
+        raise DataError(
+            f"{path} has images of {shape[1]} x {shape[2]} pixels: make them at most {MAX_SIDE} a "
+            "side"
+        )
     if math.prod(shape) > limit:
-        raise DataError(f"{path} claims {sizes} values, more than {limit >> 20} MiB: use fewer or smaller images")
+        raise DataError(
+            f"{path} claims {sizes} values, more than {limit >> 20} MiB: use fewer or smaller "
+            "images"
+        )
 
 
-def check_unpacked(path: object, size: int, packed_size: int, remedy: str, allowance: int = MAX_UNPACKED_BYTES) -> None:
-    """Raises `DataError` if `packed_size` bytes unpack to so many that they seem made to fill the memory."""
+def check_unpacked(
+    path: object, size: int, packed_size: int, remedy: str, allowance: int = MAX_UNPACKED_BYTES
+) -> None:
+    """Raises `DataError` if `packed_size` bytes unpack to so many that they seem made to fill the
+    memory.
+    """
     if size > max(allowance, MAX_RATIO * packed_size):
-        raise DataError(f"{path} unpacks to {size >> 20} MiB, more than {MAX_RATIO} times its own size: {remedy}")
+        raise DataError(
+            f"{path} unpacks to {size >> 20} MiB, more than {MAX_RATIO} times its own size: "
+            f"{remedy}"
+        )

@@ -1,4 +1,6 @@
-"""Reading files that may be damaged or hostile: packed or not, never more than a stated number of bytes."""
+"""Reading files that may be damaged or hostile: packed or not, never more than a stated number of
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,20 @@ REMEDY = "download it anew"
 
 @contextlib.contextmanager
 def read_errors(path: object, remedy: str = REMEDY) -> Iterator[None]:
-    """Turns what the operating system and the unpackers raise into a `DataError` that names `path`."""
+    """Turns what the system and the unpackers raise into a `DataError` that names `path`."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be read ({str(error)[:200] or type(error).__name__}): {remedy}") from error
+        raise DataError(
+            f"{path} cannot be read ({str(error)[:200] or type(error).__name__}): {remedy}"
+        ) from error
 
 
 @contextlib.contextmanager
 def opened(path: pathlib.Path) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
-    """Opens a gzip, bzip2 or plain file by its first bytes, as names are often changed when a browser unpacks."""
+    """Opens a gzip, bzip2 or plain file by its first bytes, as names are often changed when a
+    browser unpacks.
+    """
     check_regular(path)
     with read_errors(path), path.open("rb") as raw:
         start = raw.read(3)

@@ -9,7 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, DataError, Images, check_image_array, check_unpacked
+from jaxevo.datasets.base import (
+    MAX_PUBLISHED_BYTES,
+    DataError,
+    Images,
+    check_image_array,
+    check_unpacked,
+)
 from jaxevo.datasets.files import REMEDY, opened, read_at_most
 
 _UINT8 = 0x08  # the third byte of the magic number: the values' type
@@ -30,7 +36,10 @@ def read_idx(path: pathlib.Path, num_dims: int) -> np.ndarray:
         magic = header[:4].hex()
         expected_magic = bytes([0, 0, _UINT8, num_dims]).hex()
         if magic != expected_magic:
-            raise DataError(f"{path} starts with {magic}, not {expected_magic}: it is no such IDX file, {REMEDY}")
+            raise DataError(
+                f"{path} starts with {magic}, not {expected_magic}: it is no such IDX file, "
+                f"{REMEDY}"
+            )
         if len(header) < 4 + 4 * num_dims:
             raise DataError(f"{path} ends within its header: {REMEDY}")
         shape = struct.unpack(f">{num_dims}I", header[4:])

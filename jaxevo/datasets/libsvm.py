@@ -1,4 +1,6 @@
-"""USPS as LIBSVM's page publishes it: lines of `label index:value ...`, 256 pixels in [-1, 1], label 1 is digit 0."""
+"""USPS as LIBSVM's page publishes it: lines of `label index:value ...`, 256 pixels in [-1, 1],
+label 1 is digit 0.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,17 @@ _NUM_PIXELS = _SIDE * _SIDE
 _MAX_LINE = 16_384  # bytes; USPS's longest lines have about 3,000
 _MAX_LINES = 20_000  # USPS has 7,291 and 2,007
 _MAX_UNPACKED = 32 << 20  # bytes; USPS has 17 MB and 5 MB
-_LINE = re.compile(rb"\d{1,3}(?: \d{1,3}:[+-]?(?:\d{1,3}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?)*")
+_LINE = re.compile(
+    rb"\d{1,3}(?: \d{1,3}:[+-]?(?:\d{1,3}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?)*"
+)
 
 
 def parse_line(line: bytes) -> tuple[np.ndarray, int]:
     """Parses one line.
 
     Returns:
-        The pixels in [-1, 1], float64 [256] (as in LIBSVM, an index that is left out means 0), and the label as
-        written.
+        The pixels in [-1, 1], float64 [256] (as in LIBSVM, an index that is left out means 0), and
+        the label as written.
 
     Raises:
         ValueError: The line is not of the form, or an index or a value out of range.
@@ -35,7 +39,9 @@ def parse_line(line: bytes) -> tuple[np.ndarray, int]:
     label, *tokens = line.decode("ascii").replace(":", " ").split()
     indices = np.array([int(token) for token in tokens[0::2]], np.int64)
     values = np.array([float(token) for token in tokens[1::2]])
-    if indices.size and (indices[0] < 1 or indices[-1] > _NUM_PIXELS or np.any(np.diff(indices) < 1)):
+    if indices.size and (
+        indices[0] < 1 or indices[-1] > _NUM_PIXELS or np.any(np.diff(indices) < 1)
+    ):
         raise ValueError(f"has indices that do not rise from 1 to {_NUM_PIXELS}")
     if np.any(np.abs(values) > 1):
         raise ValueError("has a value outside [-1, 1]")

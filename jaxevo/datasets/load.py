@@ -1,19 +1,28 @@
-"""From a data set's name or path to images: the three functions that the rest of the program calls."""
+"""From a data set's name or path to images: the functions that the rest of the program calls."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 
-from jaxevo.datasets import folder, npz
+from jaxevo.datasets.arrays import open_arrays
 from jaxevo.datasets.base import MAX_SIDE, DataError, Images, SearchData
-from jaxevo.datasets.prepared import load_published
-from jaxevo.datasets.resize import check_method, resize_images
+from jaxevo.datasets.class_names import map_classes
+from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
+from jaxevo.datasets.folder import open_folder
+from jaxevo.datasets.input_form import InputForm
+from jaxevo.datasets.npz import open_npz
+from jaxevo.datasets.published import open_digits, open_published
+from jaxevo.datasets.resize import check_method
 from jaxevo.datasets.sources import SOURCES
-from jaxevo.datasets.splits import fixed_test_part, split_off, stratified_subset
+from jaxevo.datasets.splits import TEST_FRACTION, split_off, stratified_subset
+from jaxevo.datasets.summary import DataSummary
+from jaxevo.datasets.tables import SUFFIXES, open_tables, tables_in
 
 NAMES = ("digits", *SOURCES)
 _ALIASES = {"svhn": "svhn_cropped"}
@@ -29,8 +38,76 @@ def same_dataset(first: str, second: str) -> bool:
     return canonical(first) == canonical(second)
 
 
+@dataclasses.dataclass(frozen=True)
+class TrainData:
+    """The whole training split, validation images included, for a final training."""
+
+    images: Images
+    class_names: tuple[str, ...]
+    form: InputForm
+    summary: DataSummary
+
+
+@dataclasses.dataclass(frozen=True)
+class TestData:
+    """Images that a network is scored on, labelled by the positions of its own class names."""
+
+    images: Images
+    summary: DataSummary
+
+
+Data = Any  # see `open_dataset`
+
+
+def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
+    """Finds and understands a data set without reading images that are not needed for it.
+
+    Args:
+        data: One of `NAMES`, a folder of class folders of images or of tables, an `.npz`, CSV or
+            parquet file, or images and labels in memory (see `arrays.open_arrays`).
+        data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they
+            are downloaded.
+
+    Raises:
+        DataError: It is none of these, or damaged.
+    """
+    if not isinstance(data, str | os.PathLike):
+        return open_arrays(data)
+    dataset = os.fspath(data)
+    name = _ALIASES.get(dataset, dataset)
+    if name == "digits":
+        return open_digits()
+    if name in SOURCES:
+        return open_published(SOURCES[name], data_dir)
+    return dataclasses.replace(_open_path(dataset), name=dataset)
+
+
+def _open_path(dataset: str) -> Dataset:
+    path = pathlib.Path(os.path.expanduser(dataset))
+    suffix = path.suffix.lower()
+    if os.path.isdir(path):
+        tables = tables_in(path)
+        return open_tables(str(path), tables) if "train" in tables else open_folder(path)
+    if os.path.isfile(path):
+        if suffix == ".npz":
+            return open_npz(path)
+        if suffix in SUFFIXES:
+            return open_tables(str(path), {"train": [path]})
+        raise DataError(
+            f"dataset={dataset} is a file that ends in {suffix or 'nothing'}: "
+            "use an .npz, .csv or .parquet file"
+        )
+    known = f"the data sets known by name are {', '.join(NAMES)}"
+    if os.sep in dataset or suffix in (".npz", *SUFFIXES):
+        raise DataError(f"dataset={dataset} does not exist: check the path; {known}")
+    raise DataError(
+        f"dataset={dataset} is not known and no such file or folder exists: give a folder with a "
+        f"folder of images for each class, or an .npz, .csv or .parquet file; {known}"
+    )
+
+
 def load_search_data(
-    dataset: str,
+    dataset: Data,
     data_dir: str | None = None,
     *,
     validation_fraction: float = 0.1,
@@ -38,17 +115,22 @@ def load_search_data(
     image_size: int = 0,
     resize: str = "stretch",
     seed: int = 0,
+    options: ReadOptions | None = None,
 ) -> SearchData:
-    """Loads the training split and divides it into training and validation images.
+    """Loads the training split and divides it into training and validation images, unless the data
+    have their own.
 
     Args:
-        dataset: One of `NAMES`, a folder of class folders of images, or an `.npz` file.
-        data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they are downloaded.
-        validation_fraction: Part of the training split that only measures fitness; the same whatever `train_examples`.
+        dataset: See `open_dataset`.
+        data_dir: See `open_dataset`.
+        validation_fraction: Part of the training split that only measures fitness; the same
+            whatever `train_examples`.
         train_examples: Take a stratified subset of this many of the other images; 0 takes all.
-        image_size: Resize to this many pixels a side; 0 leaves the images as they are.
+        image_size: Resize to this many pixels a side; 0 leaves the images as they are if they are
+            alike and small.
         resize: How; see `resize_images`.
         seed: Decides which images go where.
+        options: What a person says about the images.
 
     Returns:
         The images; the test split is neither in them nor looked at.
@@ -57,123 +139,254 @@ def load_search_data(
         DataError: The data cannot be had or not be divided like that.
     """
     if not 0 < validation_fraction < 1:
-        raise DataError(f"validation_fraction={validation_fraction} is not possible: it lies in (0, 1)")
+        raise DataError(
+            f"validation_fraction={validation_fraction} is not possible: it lies in (0, 1)"
+        )
     for name, value in (("train_examples", train_examples), ("seed", seed)):
         if value < 0:
             raise DataError(f"{name}={value} is not possible: the smallest value is 0")
-    whole = _read_split(dataset, data_dir, "train", _square(image_size), resize)
-    labels = whole.images.labels
-    rest, validation = split_off(labels, validation_fraction, seed, f"the validation part of {dataset}")
+    options = options or ReadOptions()
+    _check_sizes(image_size, resize)
+    opened = open_dataset(dataset, data_dir).divided()
+    read = _read_train(opened, image_size, resize, options)
+    rest, notes = np.arange(len(read.images)), list(read.notes)
+    if opened.validation is not None:
+        validation, skipped = opened.validation.read(read.form, options)
+        notes += _skipped(skipped)
+        origin = "the data's own"
+    else:
+        what = f"the validation part of {opened.name}"
+        rest, off = split_off(
+            read.images.labels, validation_fraction, seed, what, opened.class_names
+        )
+        validation, origin = (
+            read.images.take(off),
+            f"{validation_fraction:.0%} of the training images",
+        )
+    repeated = count_duplicates(validation, read.images.take(rest))
     if train_examples:
-        rest = rest[stratified_subset(labels[rest], train_examples, seed)]
-    name = _ALIASES.get(dataset, dataset)
-    return SearchData(name, whole.finish(rest), whole.finish(validation), whole.class_names)
+        rest = rest[stratified_subset(read.images.labels[rest], train_examples, seed)]
+    if repeated:
+        notes.append(
+            f"{repeated} validation images are training images too, which flatters their accuracy"
+        )
+    train = read.images.take(rest)
+    summary = _summary(opened, read.form, tuple(notes), len(train), len(validation), origin)
+    return SearchData(opened.name, train, validation, opened.class_names, read.form, summary)
+
+
+def load_training_data(
+    dataset: Data,
+    data_dir: str | None = None,
+    *,
+    image_size: int = 0,
+    resize: str = "stretch",
+    options: ReadOptions | None = None,
+) -> TrainData:
+    """Loads the whole training split, validation images included; for a final training."""
+    options = options or ReadOptions()
+    _check_sizes(image_size, resize)
+    opened = open_dataset(dataset, data_dir).divided()
+    read = _read_train(opened, image_size, resize, options)
+    images, notes = read.images, read.notes
+    if opened.validation is not None:
+        validation, skipped = opened.validation.read(read.form, options)
+        joined = (
+            np.concatenate(pair) for pair in zip(_arrays(images), _arrays(validation), strict=True)
+        )
+        images = Images(*joined)
+        notes = (
+            *notes,
+            *_skipped(skipped),
+            f"{len(validation):,} validation images are trained on too",
+        )
+    return TrainData(
+        images, opened.class_names, read.form, _summary(opened, read.form, notes, len(images))
+    )
 
 
 def load_train_data(
-    dataset: str, data_dir: str | None = None, *, image_size: int = 0, resize: str = "stretch"
+    dataset: Data, data_dir: str | None = None, *, image_size: int = 0, resize: str = "stretch"
 ) -> tuple[Images, tuple[str, ...]]:
-    """Loads the whole training split, validation images included, and the class names; for a final training."""
-    whole = _read_split(dataset, data_dir, "train", _square(image_size), resize)
-    return whole.finish(), whole.class_names
+    """`load_training_data`'s images and class names."""
+    data = load_training_data(dataset, data_dir, image_size=image_size, resize=resize)
+    return data.images, data.class_names
 
 
 def load_test_data(
-    dataset: str,
+    dataset: Data,
     data_dir: str | None = None,
     *,
     image_shape: tuple[int, int, int] | None = None,
     resize: str = "stretch",
     class_names: tuple[str, ...] | None = None,
+    form: InputForm | None = None,
+    options: ReadOptions | None = None,
 ) -> Images:
-    """Loads the test split: the only function that reads it.
+    """Loads the test split, in the form of the data's own training images unless one is given.
 
     Args:
-        dataset: As for `load_search_data`; may be other data than the network was trained on.
-        data_dir: As for `load_search_data`.
-        image_shape: Height, width and channels that the network takes; `None` leaves the images as they are.
+        dataset: See `open_dataset`.
+        data_dir: See `open_dataset`.
+        image_shape: Height, width and channels of the inputs; `None`: as the training images are.
         resize: How; see `resize_images`.
-        class_names: The network's classes, to check that the data have as many.
-
-    Returns:
-        The images [M, *image_shape].
+        class_names: The network's classes in the order of its outputs; `None`: the data's own.
+        form: How any image becomes an input; then neither `image_shape` nor `resize` counts.
+        options: What a person says about the images.
     """
-    whole = _read_split(dataset, data_dir, "test", image_shape[:2] if image_shape else None, resize)
-    if class_names is not None and len(class_names) != len(whole.class_names):
-        raise DataError(
-            f"{dataset} has {len(whole.class_names)} classes and the network {len(class_names)}: "
-            "test it on data with the same classes"
-        )
-    return whole.finish(channels=image_shape[2] if image_shape else 0)
+    options = options or ReadOptions()
+    opened = open_dataset(dataset, data_dir).divided()
+    if form is None:
+        check_method(resize)
+        form, _ = make_form(opened.train.pixels.measure(options.pixel_range), 0, resize)
+        if image_shape:
+            height, width, channels = image_shape
+            form = dataclasses.replace(form, height=height, width=width, channels=channels)
+    return _read_test(opened, form, class_names or opened.class_names, options).images
+
+
+def load_scored_data(
+    dataset: Data,
+    data_dir: str | None = None,
+    *,
+    form: InputForm,
+    class_names: tuple[str, ...],
+    trained_on: str,
+    train_digest: str = "",
+    options: ReadOptions | None = None,
+) -> TestData:
+    """Loads the images that a trained network is scored on.
+
+    That is the test split. Data that come without one are scored whole, unless the network was
+    trained on a part of them: then on the rest.
+
+    Args:
+        dataset: See `open_dataset`.
+        data_dir: See `open_dataset`.
+        form: The network's.
+        class_names: The network's, in the order of its outputs.
+        trained_on: The data set that the network was trained on.
+        train_digest: `content_key` of its training images, by which they are known under another
+            path.
+        options: What a person says about the images.
+    """
+    options = options or ReadOptions()
+    opened = open_dataset(dataset, data_dir)
+    if not opened.whole or same_dataset(opened.name, trained_on):
+        return _read_test(opened.divided(), form, class_names, options)
+    if train_digest and _trained_part(opened, form, train_digest, options):
+        return _read_test(opened.divided(), form, class_names, options)
+    whole = opened.train
+    entire = dataclasses.replace(opened, test=lambda: whole, num_test=len(whole))
+    return _read_test(entire, form, class_names, options, "all of them")
+
+
+def content_key(images: Images) -> str:
+    """A digest of the images alone, by which training images are known under other names and
+    labels.
+    """
+    hashed = hashlib.sha256(f"{images.images.shape}".encode())
+    for image in np.unique(_hashes(images)):
+        hashed.update(image)
+    return hashed.hexdigest()
+
+
+def count_duplicates(images: Images, among: Images) -> int:
+    """How many images are, pixel for pixel, among others too."""
+    return int(np.isin(_hashes(images), _hashes(among)).sum())
+
+
+def _hashes(images: Images) -> np.ndarray:
+    """8 bytes an image, [M]."""
+    digests = (
+        hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=8).digest()
+        for image in images.images
+    )
+    return np.frombuffer(b"".join(digests), "V8").view("u8")
 
 
 @dataclasses.dataclass(frozen=True)
-class _Whole:
-    """A whole split as it was read, and the resizing that is still to be done."""
-
+class _ReadTrain:
     images: Images
-    class_names: tuple[str, ...]
-    size: tuple[int, int] | None
-    method: str
-
-    def finish(self, indices: np.ndarray | None = None, channels: int = 0) -> Images:
-        """The images at `indices` (all of them without), resized; 0 channels leaves their number as it is."""
-        part = self.images if indices is None else self.images.take(indices)
-        height, width, own = part.images.shape[1:]
-        if self.size is None and channels in (0, own):
-            return part
-        new_height, new_width = self.size or (height, width)
-        shape = (new_height, new_width, channels or own)
-        return Images(resize_images(part.images, shape, self.method), part.labels)
+    form: InputForm
+    notes: tuple[str, ...]
 
 
-def _square(image_size: int) -> tuple[int, int] | None:
-    if not 0 <= image_size <= MAX_SIDE:
-        raise DataError(f"image_size={image_size} is not possible: use 0 (as they are) to {MAX_SIDE} pixels")
-    return (image_size, image_size) if image_size else None
+def _read_train(opened: Dataset, image_size: int, resize: str, options: ReadOptions) -> _ReadTrain:
+    form, note = make_form(opened.train.pixels.measure(options.pixel_range), image_size, resize)
+    form = options.apply(form)
+    images, skipped = opened.train.read(form, options)
+    lost = np.setdiff1d(opened.train.labels, images.labels)
+    if lost.size:
+        raise DataError(
+            f"{opened.name} has no readable training image of class {opened.class_names[lost[0]]}"
+        )
+    return _ReadTrain(images, form, (*((note,) if note else ()), *opened.notes, *_skipped(skipped)))
 
 
-def _read_split(dataset: str, data_dir: str | None, split: str, size: tuple[int, int] | None, method: str) -> _Whole:
-    check_method(method)
-    name = _ALIASES.get(dataset, dataset)
-    if name == "digits":
-        return _Whole(*_read_digits(split), size, method)
-    if name in SOURCES:
-        return _Whole(load_published(SOURCES[name], data_dir, split), SOURCES[name].class_names, size, method)
-    path = pathlib.Path(os.path.expanduser(dataset))
-    if os.path.isdir(path):
-        listing = folder.list_split(path, split)
-        # Resized while reading, as the images may differ in size; boxing them once more would change them.
-        return _Whole(folder.read_listing(listing, size, method), listing.class_names, None, "stretch")
-    if path.suffix == ".npz" and os.path.isfile(path):
-        return _Whole(*_read_npz(path, split), size, method)
-    raise DataError(
-        f"dataset={dataset} is not known: use {', '.join(NAMES)}, a folder with a folder of images for each class, "
-        "or an .npz file"
+def _read_test(
+    opened: Dataset,
+    form: InputForm,
+    class_names: tuple[str, ...],
+    options: ReadOptions,
+    origin: str = "",
+) -> TestData:
+    positions = map_classes(opened.class_names, class_names, opened.name, options.class_map)
+    images, skipped = opened.read_test().read(form, options)
+    images = Images(images.images, positions[images.labels])
+    summary = _summary(
+        opened, options.apply(form), (*opened.notes, *_skipped(skipped)), 0, test_from=origin
+    )
+    return TestData(images, dataclasses.replace(summary, num_test=len(images)))
+
+
+def _trained_part(
+    opened: Dataset, form: InputForm, train_digest: str, options: ReadOptions
+) -> bool:
+    """Whether a network's training images are those that it would be trained on here."""
+    images, _ = opened.divided().train.read(form, options)
+    return content_key(images) == train_digest
+
+
+def _summary(
+    opened: Dataset,
+    form: InputForm,
+    notes: tuple[str, ...],
+    num_train: int,
+    num_validation: int = 0,
+    validation_from: str = "",
+    test_from: str = "",
+) -> DataSummary:
+    own = f"a fixed {TEST_FRACTION:.0%} of the images" if opened.fixed_test else "the data's own"
+    return DataSummary(
+        opened.name,
+        num_train,
+        num_validation,
+        opened.num_test,
+        len(opened.class_names),
+        validation_from,
+        test_from or own,
+        form,
+        notes,
     )
 
 
-def _read_digits(split: str) -> tuple[Images, tuple[str, ...]]:
-    from sklearn.datasets import load_digits  # here, as its import takes a second
-
-    images, labels = load_digits(return_X_y=True)
-    pixels = np.round(images.reshape(-1, 8, 8, 1) * (255 / 16)).astype(np.uint8)
-    return _without_official_split(Images(pixels, labels.astype(np.int32)), split, "digits"), tuple("0123456789")
-
-
-def _read_npz(path: pathlib.Path, split: str) -> tuple[Images, tuple[str, ...]]:
-    has_test = "x_test" in npz.array_names(path)
-    part = split if has_test else "train"
-    images, labels = npz.read_part(path, part)
-    known = np.unique(npz.read_labels(path, "train") if part == "test" else labels)
-    if len(known) < 2:
-        raise DataError(f"{path} has {len(known)} class in y_train: images of at least 2 are needed")
-    data = Images(images, npz.number_classes(path, labels, known))
-    if not has_test:
-        data = _without_official_split(data, split, str(path))
-    return data, tuple(map(str, known.tolist()))
+def _skipped(names: tuple[str, ...]) -> tuple[str, ...]:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        (f"passed over: {len(names)} files that cannot be read ({', '.join(names[:3])}{more})",)
+        if names
+        else ()
+    )
 
 
-def _without_official_split(images: Images, split: str, name: str) -> Images:
-    train, test = fixed_test_part(images.labels, name)
-    return images.take(test if split == "test" else train)
+def _arrays(images: Images) -> tuple[np.ndarray, np.ndarray]:
+    return images.images, images.labels
+
+
+def _check_sizes(image_size: int, resize: str) -> None:
+    if not 0 <= image_size <= MAX_SIDE:
+        raise DataError(
+            f"image_size={image_size} is not possible: use 0 (as they are) to {MAX_SIDE} pixels"
+        )
+    check_method(resize)

@@ -1,7 +1,8 @@
 """SVHN's MATLAB 5 files: `X` uint8 [32, 32, 3, M] and `y` [M, 1], in which 10 stands for digit 0.
 
-Read here and not by SciPy, whose reader allocates whatever a file claims and on some damaged files ends the whole
-process by a segmentation fault. The format: https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf.
+Read here and not by SciPy, whose reader allocates whatever a file claims and on some damaged files
+ends the whole process by a segmentation fault. The format:
+https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf.
 """
 
 from __future__ import annotations
@@ -14,13 +15,32 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, MAX_UNPACKED_BYTES, DataError, Images, check_image_array
+from jaxevo.datasets.base import (
+    MAX_PUBLISHED_BYTES,
+    MAX_UNPACKED_BYTES,
+    DataError,
+    Images,
+    check_image_array,
+)
 from jaxevo.datasets.files import REMEDY, check_regular, read_errors
 
 _HEADER_BYTES = 128
 _MATRIX, _COMPRESSED = 14, 15  # types of an element
-_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-_NUMERIC_CLASSES = range(6, 16)  # of an array: double to uint64; the others are cells, structures, text and so on
+_NUMBERS = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}
+_NUMERIC_CLASSES = range(
+    6, 16
+)  # of an array: double to uint64; the others are cells, structures, text and so on
 _COMPLEX = 0x0800
 _LIMIT = MAX_PUBLISHED_BYTES
 _MAX_RATIO = 4  # of unpacked to packed bytes: SVHN has 1.2
@@ -37,12 +57,16 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
             raise DataError(f"{path} has a damaged array ({error}): {REMEDY}") from error
     missing = [name for name in ("X", "y") if name not in arrays]
     if missing:
-        raise DataError(f"{path} lacks {' and '.join(missing)}: it is not a cropped SVHN file, {REMEDY}")
+        raise DataError(
+            f"{path} lacks {' and '.join(missing)}: it is not a cropped SVHN file, {REMEDY}"
+        )
     images, labels = arrays["X"], arrays["y"].reshape(-1)
     if images.ndim == 3:  # MATLAB drops a last dimension of 1
         images = images[..., None]
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[:3] != (32, 32, 3):
-        raise DataError(f"{path} has X {images.dtype} {list(images.shape)}, not uint8 [32, 32, 3, M]: {REMEDY}")
+        raise DataError(
+            f"{path} has X {images.dtype} {list(images.shape)}, not uint8 [32, 32, 3, M]: {REMEDY}"
+        )
     images = images.transpose(3, 0, 1, 2)
     check_image_array(path, images.shape)
     if len(images) != len(labels):
@@ -53,7 +77,9 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
 
 
 def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
-    """The file's arrays, unpacked, each with the byte order ("<" or ">"); at most `_LIMIT` bytes in all."""
+    """The file's arrays, unpacked, each with the byte order ("<" or ">"); at most `_LIMIT` bytes in
+    all.
+    """
     check_regular(path)
     with read_errors(path):
         if path.stat().st_size > _LIMIT:
@@ -65,7 +91,9 @@ def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
     limit = min(_LIMIT, max(MAX_UNPACKED_BYTES, _MAX_RATIO * len(raw)))
     room, start = limit, _HEADER_BYTES
     while start < len(raw):
-        kind, size = struct.unpack_from(order + "II", raw, start) if start + 8 <= len(raw) else (0, len(raw))
+        kind, size = (
+            struct.unpack_from(order + "II", raw, start) if start + 8 <= len(raw) else (0, len(raw))
+        )
         end = start + 8 + size
         if end > len(raw):
             raise DataError(f"{path} is cut short: {REMEDY}")
@@ -75,7 +103,9 @@ def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
                 element = memoryview(zlib.decompressobj().decompress(element[8:], room + 1))
         room -= len(element)
         if room < 0:
-            raise DataError(f"{path} unpacks to more than {limit >> 20} MiB: it is not SVHN, {REMEDY}")
+            raise DataError(
+                f"{path} unpacks to more than {limit >> 20} MiB: it is not SVHN, {REMEDY}"
+            )
         yield order, element
         start = end
 
@@ -98,7 +128,9 @@ def _parse_array(order: str, element: memoryview, wanted: Sequence[str]) -> dict
     if name not in wanted or flag_bits & 0xFF not in _NUMERIC_CLASSES or flag_bits & _COMPLEX:
         return {}
     kind, data, _ = _take(order, rest)
-    shape = struct.unpack(f"{order}{len(shape_bytes) // 4}i", shape_bytes[: len(shape_bytes) // 4 * 4])
+    shape = struct.unpack(
+        f"{order}{len(shape_bytes) // 4}i", shape_bytes[: len(shape_bytes) // 4 * 4]
+    )
     if kind not in _NUMBERS or any(side < 0 for side in shape):
         raise ValueError(f"it has numbers of type {kind} in the shape {list(shape)}")
     dtype = np.dtype(order + _NUMBERS[kind])

@@ -1,12 +1,16 @@
-"""A person's data as an `.npz` file in Keras's form: `x_train`, `y_train`, `x_test`, `y_test`.
+"""A person's data as an `.npz` file: Keras's names (`x_train`, `y_train`, ...), MedMNIST's
+(`train_images`, ...).
 
-The two test arrays may be left out. The directory of the archive and each array's header are checked before anything
-is unpacked, and arrays of objects, which would be unpickled, are refused.
+Test and validation arrays may be left out. The directory of the archive and each array's header are
+checked before anything is unpacked, arrays of objects, which would be unpickled, are refused, and
+images come block by block.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import io
 import math
 import pathlib
@@ -17,17 +21,38 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array, check_unpacked
+from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array
+from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.files import check_regular, read_errors
+from jaxevo.datasets.folder import SPLITS
+from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
+from jaxevo.datasets.pixels import BLOCK, ArrayPixels
 
-_BLOCK = 256  # images
-_MAX_READ = 1 << 20  # bytes at once; a directory of that size has 20,000 entries, and ours 4
+_MAX_READ = 1 << 20  # bytes at once; a directory of that size has 20,000 entries, and ours 6
+_CHUNK = _MAX_READ // 4
+_MAX_RATIO = 40  # of values to packed bytes: MNIST has 5 as bytes, 25 as zeros and ones
+_ALLOWED_VALUES = 32 << 20  # below it any ratio is possible, as even images pack well
 _REMEDY = "save it anew with numpy.savez_compressed"
-_KEYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Header:
+    """What an array says of itself; `values` is the number of its values."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype
+
+    @property
+    def values(self) -> int:
+        return math.prod(self.shape)
 
 
 class _File(io.FileIO):
-    """A file of which nobody reads much at once: `zipfile` would take a directory of any length into the memory."""
+    """A file of which nobody reads much at once:
+
+    `zipfile` would take a directory of any length into the memory.
+    """
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
@@ -38,6 +63,213 @@ class _File(io.FileIO):
         return data
 
 
+def open_npz(path: pathlib.Path) -> Dataset:
+    """Finds the splits and checks the form of each: names, shapes, types, labels, no pixel."""
+    keys, others = _find_keys(path)
+    raw = {role: _labels(path, y) for role, (_, y) in keys.items()}
+    classes = classes_of(f"{path}, {keys['train'][1]},", raw["train"])
+    pixels: dict[str, ArrayPixels] = {}
+    parts: dict[str, Part] = {}
+    for role, (x, y) in keys.items():
+        labels = number_classes(f"{path}, {y},", raw[role], classes, keys["train"][1])
+        pixels[role] = _pixels(path, x, len(labels))
+        parts[role] = Part(pixels[role], labels)
+    names = tuple(map(str, classes.tolist()))
+    notes = [f"passed over: the arrays {', '.join(others)}"] if others else []
+    for role in ("validation", "test"):
+        if role in parts:
+            notes += lacking(parts[role].labels, names, role)
+            _check_alike(pixels["train"], pixels[role])
+    test = parts.get("test")
+    return Dataset(
+        str(path),
+        names,
+        parts["train"],
+        parts.get("validation"),
+        None if test is None else lambda: test,
+        0 if test is None else len(test),
+        tuple(notes),
+    )
+
+
+def _find_keys(path: pathlib.Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """By split the names of its images and labels, and the other arrays' names."""
+    with read_errors(path, _REMEDY):
+        try:
+            with _opened(path) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            raise DataError(f"{path} is no .npz file ({str(error)[:200]}): {_REMEDY}") from error
+    folded = {name.casefold(): name for name in names}
+    found: dict[str, tuple[str, str]] = {}
+    for role in SPLITS:
+        images, labels = ([folded[n] for n in known if n in folded] for known in _known_names(role))
+        if len(images) > 1 or len(labels) > 1:
+            several = ", ".join(images if len(images) > 1 else labels)
+            raise DataError(
+                f"{path} has several arrays for its {role} part ({several}): leave one of them"
+            )
+        if images and labels:
+            found[role] = images[0], labels[0]
+        elif images or labels:
+            have = (images or labels)[0]
+            raise DataError(
+                f"{path} has {have} but lacks its {'labels' if images else 'images'}: {_form()}"
+            )
+    if "train" not in found:
+        raise DataError(
+            f"{path} lacks x_train and y_train, it has {', '.join(names[:8]) or 'nothing'}: "
+            f"{_form()}"
+        )
+    used = {name for pair in found.values() for name in pair}
+    return found, [name for name in names if name not in used]
+
+
+def _form() -> str:
+    return f"{_REMEDY}(path, x_train=..., y_train=...)"
+
+
+def _known_names(role: str) -> tuple[list[str], list[str]]:
+    images, labels = [], []
+    for split in SPLITS[role]:
+        images += [f"x_{split}", f"{split}_x", f"{split}_images", f"images_{split}"]
+        labels += [f"y_{split}", f"{split}_y", f"{split}_labels", f"labels_{split}"]
+    if role == "train":
+        return [*images, "x", "images"], [*labels, "y", "labels"]
+    return images, labels
+
+
+def _labels(path: pathlib.Path, key: str) -> np.ndarray:
+    _header(path, key, "biufUS")
+    return label_names(f"{path}, {key},", _read_array(path, key))
+
+
+def _pixels(path: pathlib.Path, key: str, num_labels: int) -> ArrayPixels:
+    what = f"{path}, {key},"
+    header = _header(path, key, "biuf")
+    order = _order(what, header.shape)
+    images, height, width, channels = (1 if axis is None else header.shape[axis] for axis in order)
+    check_image_array(what, (images, height, width, channels))
+    if images != num_labels:
+        raise DataError(f"{path} has {images} images in {key} and {num_labels} labels: {_REMEDY}")
+    return ArrayPixels(
+        what, (images, height, width, channels), functools.partial(_blocks, path, key, order)
+    )
+
+
+def _order(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
+    """Which axes are images, rows, columns and channels; `None`: there is no such axis."""
+    if len(shape) == 3:
+        return 0, 1, 2, None
+    if len(shape) == 4 and shape[3] in (1, 3):
+        return 0, 1, 2, 3
+    if len(shape) == 4 and shape[1] in (1, 3):
+        return 0, 2, 3, 1
+    remedy = "it must be [M, H, W] or [M, H, W, C], C 1 or 3"
+    if len(shape) == 2 and (side := math.isqrt(shape[1])) ** 2 == shape[1]:
+        remedy += f"; save it as .reshape(-1, {side}, {side}) if these are square images"
+    if len(shape) == 4 and shape[2] in (1, 3):
+        remedy += "; save it as .transpose(3, 0, 1, 2) if the images come last"
+    raise DataError(f"{what} has the shape {list(shape)}: {remedy}")
+
+
+def _check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
+    """Raises `DataError` if a split has other channels than the training images, before anything is
+    trained.
+    """
+    if train.shape[3] != other.shape[3]:
+        raise DataError(
+            f"{other.what} has {other.shape[3]} channels and the training images "
+            f"{train.shape[3]}: save both alike"
+        )
+
+
+def _blocks(path: pathlib.Path, key: str, order: tuple[int | None, ...]) -> Iterator[np.ndarray]:
+    """The array's images, [m, H, W, C]: read in part where its order in the file allows it."""
+    header = _header(path, key, "biuf")
+    axes = tuple(axis for axis in order if axis is not None)
+    if header.fortran:
+        array = _read_array(path, key)
+        yield from (
+            _ordered(array[start : start + BLOCK], axes) for start in range(0, len(array), BLOCK)
+        )
+        return
+    size = math.prod(header.shape[1:]) * header.dtype.itemsize
+    with _read(path, key) as stream:
+        _skip_header(stream)
+        for start in range(0, header.shape[0], BLOCK):
+            number = min(BLOCK, header.shape[0] - start)
+            data = _read_exactly(stream, number * size)
+            block = np.frombuffer(data, header.dtype).reshape(number, *header.shape[1:])
+            yield _ordered(block, axes)
+
+
+def _read_exactly(stream: IO[bytes], size: int) -> bytearray:
+    data = bytearray()
+    while len(data) < size:
+        chunk = stream.read(min(size - len(data), _CHUNK))
+        if not chunk:
+            raise EOFError("it ends too early")
+        data += chunk
+    return data
+
+
+def _ordered(block: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return block[..., None] if len(axes) == 3 else np.ascontiguousarray(block.transpose(axes))
+
+
+def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
+    """Raises `DataError` unless the array is of such kinds, as long as it says, and not packed as a
+    bomb is.
+    """
+    what = f"{path}, {key},"
+    with _read(path, key) as stream:
+        header, start = _skip_header(stream)
+    info = _member(path, key)
+    packed = min(info.compress_size, path.stat().st_size)
+    if header.dtype.kind not in kinds:
+        wanted = "numbers" if kinds == "biuf" else "numbers or words"
+        raise DataError(f"{what} is of type {header.dtype}, not of {wanted}: {_REMEDY}")
+    size = header.values * header.dtype.itemsize
+    if size > MAX_BYTES:
+        raise DataError(
+            f"{what} has {size >> 20} MiB, the limit is {MAX_BYTES >> 20}: use fewer images or "
+            "uint8"
+        )
+    if any(side < 0 for side in header.shape) or size != info.file_size - start:
+        raise DataError(f"{what} holds another number of bytes than its header says: {_REMEDY}")
+    if header.values > max(_ALLOWED_VALUES, _MAX_RATIO * packed):
+        ratio = header.values // max(1, packed)
+        raise DataError(
+            f"{what} unpacks to {header.values:,} values, {ratio} times its packed bytes: save it "
+            "with numpy.savez"
+        )
+    return header
+
+
+def _skip_header(stream: IO[bytes]) -> tuple[_Header, int]:
+    version = npy.read_magic(stream)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"version {version} of the format is none of numbers")
+    shape, fortran, dtype = readers[version](stream)
+    return _Header(shape, fortran, dtype), stream.tell()
+
+
+def _read_array(path: pathlib.Path, key: str) -> np.ndarray:
+    with _read(path, key) as stream:
+        return npy.read_array(stream, allow_pickle=False)
+
+
+def _member(path: pathlib.Path, key: str) -> zipfile.ZipInfo:
+    with read_errors(path, _REMEDY), _opened(path) as archive:
+        return _info(archive, key)
+
+
+def _info(archive: zipfile.ZipFile, key: str) -> zipfile.ZipInfo:
+    return archive.getinfo(f"{key}.npy" if f"{key}.npy" in archive.namelist() else key)
+
+
 @contextlib.contextmanager
 def _opened(path: pathlib.Path) -> Iterator[zipfile.ZipFile]:
     check_regular(path, _REMEDY)
@@ -45,99 +277,21 @@ def _opened(path: pathlib.Path) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
-def array_names(path: pathlib.Path) -> set[str]:
-    """Which of the four arrays the file has; raises `DataError` if one is lacking that must be there."""
+@contextlib.contextmanager
+def _read(path: pathlib.Path, key: str) -> Iterator[IO[bytes]]:
+    """An array's bytes; what zipfile and NumPy raise in the `with` block becomes a `DataError`."""
     with read_errors(path, _REMEDY):
         try:
             with _opened(path) as archive:
-                found = {name.removesuffix(".npy") for name in archive.namelist()} & set(_KEYS)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-            raise DataError(f"{path} is no .npz file ({str(error)[:200]}): {_REMEDY}") from error
-    required = _KEYS if {"x_test", "y_test"} & found else _KEYS[:2]
-    missing = [key for key in required if key not in found]
-    if missing:
-        raise DataError(f"{path} lacks {', '.join(missing)}: {_REMEDY}(path, x_train=..., y_train=...)")
-    return found
-
-
-def read_labels(path: pathlib.Path, part: str) -> np.ndarray:
-    """The labels of `part` ("train" or "test") as they are in the file, integers [M]."""
-    labels = _read_array(path, f"y_{part}")
-    if labels.dtype.kind not in "iu" or labels.shape not in ((labels.size,), (labels.size, 1)):
-        raise DataError(f"{path}, y_{part}, is {labels.dtype} {list(labels.shape)}: it must be integers [M] or [M, 1]")
-    return labels.reshape(-1)
-
-
-def read_part(path: pathlib.Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """The images of `part`, uint8 [M, H, W, C], and their labels as they are in the file, integers [M]."""
-    images, labels = to_pixels(f"{path}, x_{part},", _read_array(path, f"x_{part}")), read_labels(path, part)
-    if len(images) != len(labels):
-        raise DataError(f"{path} has {len(images)} images and {len(labels)} labels in its {part} part: {_REMEDY}")
-    return images, labels
-
-
-def number_classes(path: pathlib.Path, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Labels as positions in `known`, the sorted labels of the training images, int32 [M]."""
-    unknown = np.setdiff1d(labels, known)
-    if unknown.size:
-        raise DataError(f"{path}, y_test, has label {unknown[0]}, which y_train has not: leave those images out")
-    return np.searchsorted(known, labels).astype(np.int32)
-
-
-def _read_array(path: pathlib.Path, key: str) -> np.ndarray:
-    with read_errors(path, _REMEDY):
-        try:
-            with _opened(path) as archive:
-                names = archive.namelist()
-                info = archive.getinfo(f"{key}.npy" if f"{key}.npy" in names else key)
+                info = _info(archive, key)
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise DataError(f"{path}, {key}, is compressed in another way than NumPy's: {_REMEDY}")
+                    raise DataError(
+                        f"{path}, {key}, is compressed in another way than NumPy's: {_REMEDY}"
+                    )
                 with archive.open(info) as stream:
-                    size = _check_header(f"{path}, {key},", stream, info.file_size)
-                check_unpacked(f"{path}, {key},", size, path.stat().st_size, "save uint8, or with numpy.savez")
-                with archive.open(info) as stream:
-                    return npy.read_array(stream, allow_pickle=False)
+                    yield stream
         except (DataError, OSError):
             raise
         except Exception as error:  # zipfile and NumPy raise many types on damaged files
             reason = str(error)[:200] or type(error).__name__
             raise DataError(f"{path}, {key}, cannot be read ({reason}): {_REMEDY}") from error
-
-
-def _check_header(what: str, stream: IO[bytes], member_bytes: int) -> int:
-    """Bytes of array and pixels. Raises `DataError` unless it is of numbers and as long as its header says."""
-    version = npy.read_magic(stream)
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    if version not in readers:
-        raise DataError(f"{what} is in version {version} of the format: {_REMEDY}")
-    shape, _, dtype = readers[version](stream)
-    if dtype.kind not in "biuf":
-        raise DataError(f"{what} is of type {dtype}, not of numbers: {_REMEDY}")
-    size = math.prod(shape) * dtype.itemsize
-    if size > MAX_BYTES:
-        raise DataError(f"{what} has {size >> 20} MiB, the limit is {MAX_BYTES >> 20}: use fewer images or uint8")
-    if any(side < 0 for side in shape) or size != member_bytes - stream.tell():
-        raise DataError(f"{what} holds another number of bytes than its header says: {_REMEDY}")
-    return size if dtype == np.uint8 else size + math.prod(shape)
-
-
-def to_pixels(what: str, array: np.ndarray) -> np.ndarray:
-    """Numbers [M, H, W] or [M, H, W, C] as uint8 [M, H, W, C]."""
-    if array.ndim == 3:
-        array = array[..., None]
-    if array.ndim != 4 or array.shape[3] not in (1, 3):
-        raise DataError(f"{what} has the shape {list(array.shape)}: it must be [M, H, W] or [M, H, W, C], C 1 or 3")
-    check_image_array(what, array.shape)
-    if array.dtype == np.uint8:
-        return array
-    low, high = array.min(), array.max()
-    if array.dtype.kind == "f" and not (np.isfinite(low) and np.isfinite(high)):
-        raise DataError(f"{what} has values that are not finite: use pixels from 0 to 255")
-    if low < 0 or high > 255:
-        raise DataError(f"{what} has values from {low} to {high}: use pixels from 0 to 255 or floats from 0 to 1")
-    scale = 255 if array.dtype.kind in "bf" and high <= 1 else 1
-    pixels = np.empty(array.shape, np.uint8)
-    for start in range(0, len(array), _BLOCK):  # not all at once: the floats may take many times the array's bytes
-        block = slice(start, start + _BLOCK)
-        pixels[block] = np.round(array[block].astype(np.float32) * scale)
-    return pixels

@@ -26,15 +26,25 @@ def locate(source: Source, data_dir: str | None) -> dict[str, list[pathlib.Path]
     if data_dir is not None:
         given = pathlib.Path(os.path.expanduser(data_dir))
         if not os.path.isdir(given):
-            raise DataError(f"data_dir={data_dir} is not a folder: name the one that holds {source.name}/")
-        folders = [given / source.name, given, *folders]
+            fault = "is not a folder" if os.path.exists(given) else "does not exist"
+            raise DataError(
+                f"data_dir={data_dir} {fault}: name the folder that holds {source.name}/"
+            )
+        own = [given / name for name in (source.name, source.folder) if name]
+        folders = [*own, given, *folders]
     for folder in folders:
         # All from one folder: MNIST's and Fashion-MNIST's files have the same names.
-        found = {split: [_find(folder, file.name) for file in files] for split, files in source.files.items()}
+        found = {
+            split: [_find(folder, file.name) for file in files]
+            for split, files in source.files.items()
+        }
         complete = {split: [path for path in paths if path] for split, paths in found.items()}
         if all(len(complete[split]) == len(files) for split, files in source.files.items()):
             return complete
-    return {split: _download_all(source, files, folders[-1], data_dir) for split, files in source.files.items()}
+    return {
+        split: _download_all(source, files, folders[-1], data_dir)
+        for split, files in source.files.items()
+    }
 
 
 def _find(folder: pathlib.Path, name: str) -> pathlib.Path | None:
@@ -48,20 +58,30 @@ def _find(folder: pathlib.Path, name: str) -> pathlib.Path | None:
 def _download_all(
     source: Source, files: Sequence[OriginalFile], folder: pathlib.Path, data_dir: str | None
 ) -> list[pathlib.Path]:
+    names = ", ".join(file.name for group in source.files.values() for file in group)
+    place = (
+        f"{data_dir}/{source.name}"
+        if data_dir
+        else f"a folder {source.name}/ and name its parent by data_dir"
+    )
+    if source.page:
+        raise DataError(
+            f"{source.name} was not found in {data_dir or 'the cache'}: put {names} "
+            f"({source.page}) into {place}"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return [_download(file, folder) for file in files]
     except (OSError, http.client.HTTPException) as error:
-        names = [file.name for group in source.files.values() for file in group]
-        place = f"{data_dir}/{source.name}" if data_dir else f"a folder {source.name}/ and name its parent by data_dir"
         raise DataError(
-            f"{source.name} was not found in {data_dir or 'the cache'} and cannot be downloaded ({str(error)[:200]}): "
-            f"put {', '.join(names)} from {os.path.dirname(files[0].urls[0])}/ into {place}"
+            f"{source.name} was not found in {data_dir or 'the cache'} and cannot be downloaded "
+            f"({str(error)[:200]}): "
+            f"put {names} from {os.path.dirname(files[0].urls[0])}/ into {place}"
         ) from error
 
 
 def _download(file: OriginalFile, folder: pathlib.Path) -> pathlib.Path:
-    """Downloads one file from the first of its addresses that has it; raises `OSError` if none has."""
+    """Downloads one file from the first of its addresses that has it; else raises `OSError`."""
     target = folder / file.name
     if target.is_file():
         return target
@@ -72,16 +92,23 @@ def _download(file: OriginalFile, folder: pathlib.Path) -> pathlib.Path:
             return target
         except (OSError, http.client.HTTPException) as error:
             failures.append(error)
-    raise OSError("; ".join(f"{url}: {error}" for url, error in zip(file.urls, failures, strict=True)))
+    raise OSError(
+        "; ".join(f"{url}: {error}" for url, error in zip(file.urls, failures, strict=True))
+    )
 
 
 def _fetch(url: str, checksum: str, target: pathlib.Path) -> None:
-    """Downloads to a temporary file and renames it, so that no half file is ever taken for a whole one."""
+    """Downloads to a temporary file and renames it, so that no half file is ever taken for a whole
+    one.
+    """
     _log.info("downloading %s", url)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     part = pathlib.Path(name)
     try:
-        with os.fdopen(handle, "wb") as out, urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
+        with (
+            os.fdopen(handle, "wb") as out,
+            urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response,
+        ):
             size = 0
             while chunk := response.read(1 << 20):
                 size += len(chunk)

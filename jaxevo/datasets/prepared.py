@@ -1,8 +1,9 @@
 """Published data sets through TensorFlow Datasets, without TensorFlow.
 
-The builders that TFDS ships cannot prepare MNIST or SVHN without TensorFlow, and USPS has none; these can. A record
-holds a block of images, as reading one record an image takes 30 times as long (4 s for MNIST at every start). The
-prepared files lie in the cache under the originals' fingerprint, so other originals are prepared anew.
+The builders that TFDS ships cannot prepare MNIST or SVHN without TensorFlow, and USPS has none;
+these can. A record holds a block of images, as reading one record an image takes 30 times as long
+(4 s for MNIST at every start). The prepared files lie in the cache under the originals'
+fingerprint, so other originals are prepared anew.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _BLOCK = 256  # images a record
 
 
 def load_published(source: Source, data_dir: str | None, split: str) -> Images:
-    """Reads a split ("train" or "test"), preparing the data set first where that has not been done."""
+    """Reads a split ("train" or "test"), preparing the data set first where needed."""
     files = locate(source, data_dir)
     root = cache_dir() / "tfds" / _fingerprint(files)
     try:
@@ -40,19 +41,34 @@ def load_published(source: Source, data_dir: str | None, split: str) -> Images:
     return _read(source, root, split)
 
 
+def count_published(source: Source, data_dir: str | None, split: str) -> int:
+    """How many images a split has, without reading them; `load_published` prepared it."""
+    root = cache_dir() / "tfds" / _fingerprint(locate(source, data_dir))
+    with _damaged(root):
+        records = _make_builder(source, root, {}).as_data_source(split)
+        return (len(records) - 1) * _BLOCK + len(records[len(records) - 1]["labels"])
+
+
 def _unwritable(root: pathlib.Path, error: Exception) -> DataError:
     reason = str(error)[:200] or type(error).__name__
-    return DataError(f"the data set cannot be prepared in {root} ({reason}): set JAXEVO_CACHE to a folder with room")
+    return DataError(
+        f"the data set cannot be prepared in {root} ({reason}): set JAXEVO_CACHE to a folder with "
+        "room"
+    )
 
 
 def _fingerprint(files: Mapping[str, Sequence[pathlib.Path]]) -> str:
-    digests = [f"{split} {hash_file(path)}" for split, paths in sorted(files.items()) for path in paths]
+    digests = [
+        f"{split} {hash_file(path)}" for split, paths in sorted(files.items()) for path in paths
+    ]
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
 def _locked(root: pathlib.Path) -> Iterator[None]:
-    """Lets one process at a time prepare under `root`; the system drops the lock of a process that was killed."""
+    """Lets one process at a time prepare under `root`; the system drops the lock of a process that
+    was killed.
+    """
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -68,13 +84,19 @@ def _make_builder(source: Source, root: pathlib.Path, splits: Mapping[str, Image
 
         name = source.name
         VERSION = tfds.core.Version(_VERSION)
-        url_infos = None  # TFDS looks for it with importlib_resources, which it does not install with Python >= 3.9
+        # TFDS looks for it with importlib_resources, which it does not install with Python >= 3.9
+        url_infos = None
 
         def _info(self) -> Any:
             def tensor(shape: tuple[int | None, ...], dtype: Any) -> Any:
-                return tfds.features.Tensor(shape=shape, dtype=dtype, encoding=tfds.features.Encoding.BYTES)
+                return tfds.features.Tensor(
+                    shape=shape, dtype=dtype, encoding=tfds.features.Encoding.BYTES
+                )
 
-            features = {"images": tensor((None, *source.image_shape), np.uint8), "labels": tensor((None,), np.int32)}
+            features = {
+                "images": tensor((None, *source.image_shape), np.uint8),
+                "labels": tensor((None,), np.int32),
+            }
             return tfds.core.DatasetInfo(
                 builder=self, features=tfds.features.FeaturesDict(features), disable_shuffling=True
             )
@@ -90,22 +112,32 @@ def _make_builder(source: Source, root: pathlib.Path, splits: Mapping[str, Image
     return Builder(data_dir=root, file_format="array_record")
 
 
-def _prepare(source: Source, root: pathlib.Path, files: Mapping[str, Sequence[pathlib.Path]]) -> None:
-    """Reads the originals and has TFDS write them: into a temporary folder, which it renames at the end."""
+def _prepare(
+    source: Source, root: pathlib.Path, files: Mapping[str, Sequence[pathlib.Path]]
+) -> None:
+    """Reads the originals and has TFDS write them: into a temporary folder, which it renames at the
+    end.
+    """
     # Read before TFDS starts, which would wrap the readers' errors in its own.
     splits = {split: _checked(source, paths) for split, paths in files.items()}
     import tensorflow_datasets as tfds
 
-    for leftover in (root / source.name).glob("*incomplete*"):  # of a process that was killed; we hold the lock
+    for leftover in (root / source.name).glob(
+        "*incomplete*"
+    ):  # of a process that was killed; we hold the lock
         shutil.rmtree(leftover, ignore_errors=True)
     config = tfds.download.DownloadConfig(
-        try_download_gcs=False, compute_stats=tfds.download.ComputeStatsMode.SKIP, register_checksums=False
+        try_download_gcs=False,
+        compute_stats=tfds.download.ComputeStatsMode.SKIP,
+        register_checksums=False,
     )
     tfds.disable_progress_bar()
     builder = _make_builder(source, root, splits)
     downloads = root / "unused"  # TFDS wants a folder; its default lies in the person's home
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints two lines whatever the verbosity
+        with contextlib.redirect_stdout(
+            io.StringIO()
+        ):  # it prints two lines whatever the verbosity
             builder.download_and_prepare(download_dir=downloads, download_config=config)
     except Exception as error:  # a full disk shows in several ways
         raise _unwritable(root, error) from error
@@ -121,17 +153,26 @@ def _checked(source: Source, paths: Sequence[pathlib.Path]) -> Images:
         expected = " x ".join(map(str, source.image_shape))
         raise DataError(f"{paths[0]} has images of {sizes}, {source.name} has {expected}: {REMEDY}")
     if split.labels.min() < 0 or split.labels.max() >= len(source.class_names):
-        raise DataError(f"{paths[-1]} has labels outside {source.name}'s {len(source.class_names)} classes: {REMEDY}")
+        raise DataError(
+            f"{paths[-1]} has labels outside {source.name}'s {len(source.class_names)} classes: "
+            f"{REMEDY}"
+        )
     return split
 
 
 def _read(source: Source, root: pathlib.Path, split: str) -> Images:
-    try:
+    with _damaged(root):
         records = _make_builder(source, root, {}).as_data_source(split)
         blocks = records.__getitems__(range(len(records)))
         images = np.concatenate([block["images"] for block in blocks])
         labels = np.concatenate([block["labels"] for block in blocks])
+    return Images(images, labels)
+
+
+@contextlib.contextmanager
+def _damaged(root: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # what TFDS raises on a damaged cache is not documented
         reason = str(error)[:200] or type(error).__name__
         raise DataError(f"the cache {root} is damaged ({reason}): delete that folder") from error
-    return Images(images, labels)

@@ -12,14 +12,17 @@ _BOX = 20 / 28  # MNIST: the digit fills a 20x20 box in 28x28 pixels
 _INK = 0.1  # of an image's brightest pixel; below it is background
 
 
-def resize_images(images: np.ndarray, image_shape: tuple[int, int, int], method: str = "stretch") -> np.ndarray:
+def resize_images(
+    images: np.ndarray, image_shape: tuple[int, int, int], method: str = "stretch"
+) -> np.ndarray:
     """Resizes images and gives them the number of channels.
 
     Args:
         images: uint8 [M, H, W, C], C 1 or 3.
         image_shape: The height, width and channels (1 or 3) they get.
-        method: "stretch" is bilinear with antialiasing; "mnist_box" scales the bounding box of the ink (bright on
-            dark) into 20/28 of the size and puts its centre of mass into the middle, as MNIST was made.
+        method: "stretch" is bilinear with antialiasing; "mnist_box" scales the bounding box of the
+            ink (bright on dark) into 20/28 of the size and puts its centre of mass into the middle,
+            as MNIST was made.
 
     Returns:
         uint8 [M, *image_shape].
@@ -27,7 +30,10 @@ def resize_images(images: np.ndarray, image_shape: tuple[int, int, int], method:
     check_method(method)
     height, width, channels = image_shape
     if images.shape[3] not in (1, 3) or channels not in (1, 3):
-        raise DataError(f"images of {images.shape[3]} channels cannot be given {channels}: only 1 and 3 are possible")
+        raise DataError(
+            f"images of {images.shape[3]} channels cannot be given {channels}: only 1 and 3 are "
+            "possible"
+        )
     check_image_array("resized data", (max(1, len(images)), *image_shape))
     if images.shape[3] == 3 and (channels == 1 or method == "mnist_box"):
         images = _to_grey(images)
@@ -47,7 +53,9 @@ def check_method(method: str) -> None:
 
 
 def _to_grey(images: np.ndarray) -> np.ndarray:
-    """Luminance (ITU-R 601) of [M, H, W, 3] as [M, H, W, 1], an image at a time to keep the float copies small."""
+    """Luminance (ITU-R 601) of [M, H, W, 3] as [M, H, W, 1], an image at a time to keep the float
+    copies small.
+    """
     grey = np.empty((*images.shape[:3], 1), np.uint8)
     for i, image in enumerate(images):
         grey[i, ..., 0] = np.round(image @ np.array([0.299, 0.587, 0.114]))
@@ -55,13 +63,19 @@ def _to_grey(images: np.ndarray) -> np.ndarray:
 
 
 def _stretched(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """[H, W, C] to [height, width, C]; Pillow widens the bilinear filter when it shrinks, which is the antialiasing."""
+    """[H, W, C] to [height, width, C]; Pillow widens the bilinear filter when it shrinks, which is
+    the antialiasing.
+    """
     pixels = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-    return np.asarray(pixels.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, -1)
+    return np.asarray(pixels.resize((width, height), Image.Resampling.BILINEAR)).reshape(
+        height, width, -1
+    )
 
 
 def _boxed(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """[H, W, 1] to [height, width, 1] with the ink placed as in MNIST; an image without ink is black."""
+    """[H, W, 1] to [height, width, 1] with the ink placed as in MNIST; an image without ink is
+    black.
+    """
     canvas = np.zeros((height, width, 1), np.uint8)
     ink = image[..., 0] > _INK * max(1, int(image.max()))
     if not ink.any():
@@ -76,7 +90,8 @@ def _boxed(image: np.ndarray, height: int, width: int) -> np.ndarray:
         return canvas
     top = _offset(digit.sum(axis=(1, 2), dtype=np.float64), height)
     left = _offset(digit.sum(axis=(0, 2), dtype=np.float64), width)
-    # A digit whose mass lies far from its middle may reach over the edge: that part is lost, as it was in MNIST.
+    # A digit whose mass lies far from its middle may reach over the edge: that part is lost, as it
+    # was in MNIST.
     y0, y1 = max(top, 0), min(top + size[0], height)
     x0, x1 = max(left, 0), min(left + size[1], width)
     canvas[y0:y1, x0:x1] = digit[y0 - top : y1 - top, x0 - left : x1 - left]
@@ -84,7 +99,8 @@ def _boxed(image: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _offset(mass: np.ndarray, side: int) -> int:
-    """Where to put a digit with these sums over rows (or columns) so that its mass is centred on pixel `side / 2`.
+    """Where to put a digit with these sums over rows (or columns) so that its mass is centred on
+    pixel `side / 2`.
 
     That is where the real MNIST has it: its mean centre is at row and column 14.0, counted from 0.
     """

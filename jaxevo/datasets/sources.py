@@ -1,13 +1,19 @@
-"""The published data sets: which files they consist of, where these come from and how they are read.
+"""The published data sets: which files they consist of, where these come from and how they are
+read.
 
-Checksums are the publishers' files'; SHA-256 where one is known, else MD5.
+Checksums of files are the publishers'; SHA-256 where one is known, else MD5. A person's files are
+often packed anew, so the content is identified too, where its checksum is known: MD5 of the
+unpacked IDX files.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
+import string
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from jaxevo.datasets import idx, libsvm, mat
 from jaxevo.datasets.base import Images
@@ -15,7 +21,9 @@ from jaxevo.datasets.base import Images
 
 @dataclasses.dataclass(frozen=True)
 class OriginalFile:
-    """A file as published: its name, its checksum (`algorithm:digits`) and the addresses to try in order."""
+    """A file as published: its name, its checksum (`algorithm:digits`, or empty) and the addresses
+    to try in order.
+    """
 
     name: str
     checksum: str
@@ -24,47 +32,121 @@ class OriginalFile:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A published data set; `read` reads the files of one split, in the order in which they stand here."""
+    """A published data set; `read` reads the files of one split, in the order in which they stand
+    here.
+
+    Attributes:
+        contents: By split the MD5 of images and labels as unpacked IDX files, where known.
+        folder: Where the files may lie too, beside `<data_dir>/<name>/`.
+        page: Where a person gets the files if they cannot be downloaded one by one.
+    """
 
     name: str
     image_shape: tuple[int, int, int]
     class_names: tuple[str, ...]
     files: dict[str, tuple[OriginalFile, ...]]
     read: Callable[[Sequence[pathlib.Path]], Images]
+    contents: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    folder: str = ""
+    page: str = ""
 
 
 _DIGITS = tuple(str(digit) for digit in range(10))
-_FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+_FASHION = (
+    "t-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
+_UPPER = tuple(string.ascii_uppercase)
+_LOWER = tuple(string.ascii_lowercase)
+_UNLIKE_UPPER = tuple(
+    "abdefghnqrt"
+)  # small letters of EMNIST that are not merged with their capitals
 _KANA = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 
 
-def _idx_source(name: str, class_names: tuple[str, ...], folders: tuple[str, ...], checksums: Sequence[str]) -> Source:
-    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+def _idx_source(
+    name: str,
+    class_names: tuple[str, ...],
+    folders: tuple[str, ...],
+    checksums: Sequence[str],
+    contents: Sequence[str] = (),
+) -> Source:
+    names = [
+        f"{part}-{kind}-ubyte.gz"
+        for part in ("train", "t10k")
+        for kind in ("images-idx3", "labels-idx1")
+    ]
     files = [
         OriginalFile(file, f"sha256:{digits}", tuple(folder + file for folder in folders))
         for file, digits in zip(names, checksums, strict=True)
     ]
     by_split = {"train": tuple(files[:2]), "test": tuple(files[2:])}
-    return Source(name, (28, 28, 1), class_names, by_split, idx.read_split)
+    known = (
+        {"train": (contents[0], contents[1]), "test": (contents[2], contents[3])}
+        if contents
+        else {}
+    )
+    return Source(name, (28, 28, 1), class_names, by_split, idx.read_split, known)
+
+
+def _emnist(variant: str, class_names: tuple[str, ...], first_label: int = 0) -> Source:
+    """EMNIST's images lie on their side, and the letters' labels begin with 1."""
+
+    def read(paths: Sequence[pathlib.Path]) -> Images:
+        split = idx.read_split(paths)
+        return Images(
+            np.ascontiguousarray(split.images.transpose(0, 2, 1, 3)),
+            split.labels - np.int32(first_label),
+        )
+
+    def files(part: str) -> tuple[OriginalFile, ...]:
+        kinds = ("images-idx3", "labels-idx1")
+        return tuple(
+            OriginalFile(f"emnist-{variant}-{part}-{kind}-ubyte.gz", "", ()) for kind in kinds
+        )
+
+    by_split = {"train": files("train"), "test": files("test")}
+    page = "gzip.zip from https://www.nist.gov/itl/products-and-services/emnist-dataset"
+    return Source(f"emnist_{variant}", (28, 28, 1), class_names, by_split, read, {}, "emnist", page)
 
 
 def _one_file_a_split(
     folder: str, train: tuple[str, str], test: tuple[str, str]
 ) -> dict[str, tuple[OriginalFile, ...]]:
     splits = {"train": train, "test": test}
-    return {split: (OriginalFile(name, checksum, (folder + name,)),) for split, (name, checksum) in splits.items()}
+    return {
+        split: (OriginalFile(name, checksum, (folder + name,)),)
+        for split, (name, checksum) in splits.items()
+    }
 
 
 _ALL = (
     _idx_source(
         "mnist",
         _DIGITS,
-        ("https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"),
+        (
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        ),
         (
             "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
             "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
             "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
             "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
+        (
+            "6bbc9ace898e44ae57da46a324031adb",
+            "a25bea736e30d166cdddb491f175f624",
+            "2646ac647ad5339dbf082846283269ea",
+            "27ae3e4e09519cfbb04c329615203637",
         ),
     ),
     _idx_source(
@@ -76,6 +158,12 @@ _ALL = (
             "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
             "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
             "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        ),
+        (
+            "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+            "9018921c3c673c538a1fc5bad174d6f9",
+            "8181f5470baa50b63fa0f6fddb340f0a",
+            "15d484375f8d13e6eb1aabb0c3f46965",
         ),
     ),
     _idx_source(
@@ -106,10 +194,22 @@ _ALL = (
         _DIGITS,
         _one_file_a_split(
             "http://ufldl.stanford.edu/housenumbers/",
-            ("train_32x32.mat", "sha256:435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
-            ("test_32x32.mat", "sha256:cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
+            (
+                "train_32x32.mat",
+                "sha256:435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+            ),
+            (
+                "test_32x32.mat",
+                "sha256:cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+            ),
         ),
         mat.read_split,
     ),
+    _emnist("digits", _DIGITS),
+    _emnist("mnist", _DIGITS),
+    _emnist("letters", _LOWER, first_label=1),
+    _emnist("balanced", _DIGITS + _UPPER + _UNLIKE_UPPER),
+    _emnist("bymerge", _DIGITS + _UPPER + _UNLIKE_UPPER),
+    _emnist("byclass", _DIGITS + _UPPER + _LOWER),
 )
 SOURCES = {source.name: source for source in _ALL}

@@ -1,11 +1,13 @@
 """Who sees which image: the one place where training, validation and test images are told apart.
 
-All functions take labels ([M] integers) and give sorted indices into them, so that images keep their order.
+All functions take labels ([M] integers) and give sorted indices into them, so that images keep
+their order.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,14 +17,17 @@ TEST_FRACTION = 0.2
 _TEST_SEED = 20  # never the run's: data without an official split always has the same test images
 
 
-def split_off(labels: np.ndarray, fraction: float, seed: int, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """A seeded, stratified partition.
+def split_off(
+    labels: np.ndarray, fraction: float, seed: int, what: str, class_names: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """A seeded, stratified partition with every class on both sides.
 
     Args:
         labels: [M].
         fraction: Part to split off, in (0, 1).
         seed: Decides which images.
         what: Names the data and the part in error messages.
+        class_names: Name the labels in error messages.
 
     Returns:
         Indices of the rest and of the part split off.
@@ -32,39 +37,76 @@ def split_off(labels: np.ndarray, fraction: float, seed: int, what: str) -> tupl
     classes, counts = np.unique(labels, return_counts=True)
     part = math.ceil(len(labels) * fraction)
     if len(counts) == 0 or counts.min() < 2:
-        label = classes[counts.argmin()] if len(counts) else "any"
-        raise DataError(f"{what}: class {label} has fewer than 2 images to divide: add images or leave the class out")
+        names = [str(class_names[label] if class_names else label) for label in classes]
+        name = names[counts.argmin()] if names else "any"
+        raise DataError(
+            f"{what}: class {name} has fewer than 2 images to divide: add images or leave the "
+            "class out"
+        )
     if min(part, len(labels) - part) < len(classes):
         raise DataError(
-            f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split off when there are "
-            f"{len(classes)} classes, each side needs at least one a class: choose another fraction or add images"
+            f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split "
+            "off when there are "
+            f"{len(classes)} classes, each side needs at least one a class: choose another "
+            "fraction or add images"
         )
-    rest, off = train_test_split(np.arange(len(labels)), test_size=part, stratify=labels, random_state=seed % 2**32)
-    return np.sort(rest), np.sort(off)
+    rest, off = train_test_split(
+        np.arange(len(labels)), test_size=part, stratify=labels, random_state=seed % 2**32
+    )
+    return _complete(labels, np.array(rest), np.array(off))
 
 
-def fixed_test_part(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _complete(
+    labels: np.ndarray, rest: np.ndarray, off: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both sides sorted, with every class: rounding leaves small ones out of a side, which gets one
+    in exchange.
+    """
+    sides = [np.sort(rest), np.sort(off)]
+    for lacking, other in ((0, 1), (1, 0)):
+        for label in np.setdiff1d(labels, labels[sides[lacking]]):
+            gets = sides[other][labels[sides[other]] == label][0]
+            present, counts = np.unique(labels[sides[lacking]], return_counts=True)
+            gives = sides[lacking][labels[sides[lacking]] == present[counts.argmax()]][0]
+            sides[lacking] = np.sort(np.append(sides[lacking][sides[lacking] != gives], gets))
+            sides[other] = np.sort(np.append(sides[other][sides[other] != gets], gives))
+    return sides[0], sides[1]
+
+
+def fixed_test_part(
+    labels: np.ndarray, name: str, class_names: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """Indices of the training and the test images of data that come without an official split."""
-    return split_off(labels, TEST_FRACTION, _TEST_SEED, f"the test part of {name}")
+    return split_off(labels, TEST_FRACTION, _TEST_SEED, f"the test part of {name}", class_names)
 
 
 def training_subset(labels: np.ndarray, train_examples: int, seed: int) -> np.ndarray:
     """What is trained on: a stratified subset of `train_examples` images, all of them for 0."""
-    return stratified_subset(labels, train_examples, seed) if train_examples else np.arange(len(labels))
+    return (
+        stratified_subset(labels, train_examples, seed)
+        if train_examples
+        else np.arange(len(labels))
+    )
 
 
 def stratified_subset(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """A seeded, stratified subset of `size` images; a smaller one is part of a larger one of the same seed."""
+    """A seeded, stratified subset of `size` images; a smaller one is part of a larger one of the
+    same seed.
+    """
     num_classes = len(np.unique(labels))
     if size > len(labels):
         raise DataError(
-            f"train_examples={size} is not possible: {len(labels)} images are left to train on; use 0 for all of them"
+            f"train_examples={size} is not possible: {len(labels)} images are left to train on; "
+            "use 0 for all of them"
         )
     if size < num_classes:
-        raise DataError(f"train_examples={size} is not possible: use at least 1 for each of the {num_classes} classes")
+        raise DataError(
+            f"train_examples={size} is not possible: use at least 1 for each of the {num_classes} "
+            "classes"
+        )
     order = np.random.default_rng(seed).permutation(len(labels))
-    # Each image's rank in its class as a fraction of the class: taking the lowest first draws from all classes evenly,
-    # and the first of every class (rank 0) comes before any second.
+    # Each image's rank in its class as a fraction of the class: taking the lowest first draws from
+    # all classes evenly, and the first of every class (rank 0) comes before any second.
     rank = np.empty(len(labels))
     for label in np.unique(labels):
         members = order[labels[order] == label]

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from jaxevo.api import load_task
 from jaxevo.config import SearchConfig, flatten, replace
 from jaxevo.errors import InputError
 from jaxevo.files import write_csv, write_json, write_text
@@ -19,6 +18,7 @@ from jaxevo.reports import cell_pictures, charts
 from jaxevo.reports import comparison as tables
 from jaxevo.reports.comparison import Failure, Outcome
 from jaxevo.run.explore import SearchFailedError
+from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.reader import load_run
 from jaxevo.run.search import run_search

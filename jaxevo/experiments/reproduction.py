@@ -16,7 +16,6 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxevo.api import load_task
 from jaxevo.config import SearchConfig
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import load_train_data
@@ -29,6 +28,7 @@ from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
 from jaxevo.reports.paper_tables import BUDGETS, LABELS, SEARCHED, TABLES, Task
 from jaxevo.run.explore import SearchFailedError
+from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner
 from jaxevo.run.workdir import Workdir

@@ -251,6 +251,8 @@ class UniversalCell(nnx.Module):
 class UniversalNetwork(nnx.Module):
     """Every genome's classifier. Same value and gradients as `Network` for the same weights, see `from_network`."""
 
+    cell_type = UniversalCell
+
     def __init__(self, config: NetworkConfig, max_nodes: int, image_shape: tuple[int, int, int], num_classes: int):
         if config.conv_kind != "separable":
             raise ValueError(f"the universal engine has no {config.conv_kind} convolutions; use engine=compiled")
@@ -264,7 +266,7 @@ class UniversalNetwork(nnx.Module):
         readers = [*(channels for _, channels in stack[1:]), num_classes]
         for index, ((kind, channels), reader_channels) in enumerate(zip(stack, readers, strict=True)):
             kind = "classifier" if index == len(stack) - 1 else kind
-            self.cells.append(UniversalCell(kind, channels, max_nodes, reader_channels))
+            self.cells.append(self.cell_type(kind, channels, max_nodes, reader_channels))
         self.head_bias = constant(nnx.Param, 0, num_classes)
 
     def __call__(

@@ -242,7 +242,8 @@ def export_best(run: Run, path: pathlib.Path) -> None:
     metadata = run.candidates[run.best.id].metadata(run.config.data.dataset, run.config.seed)
     if run.result:
         metadata |= {"retrained_fitness": run.result.retrained_fitness}
-        metadata |= {"test_accuracy": run.result.test_accuracy}
+        if run.result.test_accuracy is not None:
+            metadata |= {"test_accuracy": run.result.test_accuracy}
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(dumps(run.best.genome, metadata))

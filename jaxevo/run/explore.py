@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # imported late, as they bring JAX
 
 
 class SearchFailedError(RuntimeError):
-    """Too many candidates in a row failed."""
+    """Too many candidates in a row failed, or all of them."""
 
 
 @dataclasses.dataclass
@@ -69,7 +69,7 @@ class Explorer:
         """Evaluates what is missing.
 
         Raises:
-            SearchFailedError: Too many candidates in a row failed.
+            SearchFailedError: Too many candidates in a row failed, or all of them.
             FileError: The history is not this search's.
             OSError: Something cannot be written.
         """
@@ -79,21 +79,32 @@ class Explorer:
             for candidate in candidates:
                 if not self._ended(candidate):
                     self._tell(candidate, strategy)
+        if strategy.best is None:
+            failures = [candidate.failure for candidate in self.ledger.candidates.values()]
+            raise SearchFailedError(
+                f"the search has ended and all of its candidates failed, the last with: "
+                f"{failures[-1]}; remove the cause and search in another workdir"
+            )
 
     def _ended(self, candidate: Individual | None = None) -> bool:
         """True if the budget of trainings or the time is spent; a candidate that is recorded is always told."""
         if candidate is not None and candidate.id in self.ledger.candidates:
             return False
-        if self.config.budget_spent(self.ledger.trainings):
+        if self.config.budget_spent(self.ledger.trainings) or self._target_reached():
             return True
         if self.ledger.stop is None and self.ledger.trainings and self.out_of_time():
             self.ledger.add_stop(Stop("the time limit was reached"))
             self.reporter.message("the time limit is reached: no further candidate is begun")
         return self.ledger.stop is not None
 
+    def _target_reached(self) -> bool:
+        """True once a candidate has the accuracy that is enough."""
+        target = self.config.target_accuracy
+        return 0 < target <= self.ledger.best_fitness
+
     def _resume(self) -> Strategy:
         """The strategy as of the newest usable checkpoint; the rest of the history will be told again."""
-        strategy = make_strategy(self.config)
+        strategy = make_strategy(self.config, self._fits)
         known = self.ledger.candidates
         newest = self.checkpoints.load_newest(self.reporter.message)
         if newest is not None:
@@ -107,10 +118,14 @@ class Explorer:
                 self.reporter.message(
                     f"checkpoint {step} is not of this search ({error}); going on from the history"
                 )
-                strategy = make_strategy(self.config)
+                strategy = make_strategy(self.config, self._fits)
         if known:
             self.reporter.message(f"resuming: {len(known)} candidates are known already")
         return strategy
+
+    def _fits(self, genome: Genome) -> bool:
+        size = self.complexity(genome)
+        return self.config.fits(size.parameters, size.multiply_adds)
 
     def _tell(self, candidate: Individual, strategy: Strategy) -> None:
         """Evaluates a candidate unless it is recorded, and tells the strategy."""

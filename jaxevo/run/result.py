@@ -76,6 +76,10 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
     interval = fields.optional("test_interval", list)
     if interval is not None:
         interval = fields.items("test_interval", float)
+    test_accuracy = fields.optional("test_accuracy", float)
+    test_images = fields.optional("test_images", int)
+    if len({value is None for value in (test_accuracy, interval, test_images)}) > 1:
+        raise fields.error("test_accuracy, test_interval and test_images: some are null, not all")
     winner = fields.take("id", int)
     if not searched or winner not in genomes or (interval is not None and len(interval) != 2):
         raise fields.error("it is not the result of this history")
@@ -89,9 +93,9 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         search_fitness=fields.take("search_fitness", float),
         retrained_fitness=fields.take("retrained_fitness", float),
         validation_accuracy=fields.take("validation_accuracy", float),
-        test_accuracy=fields.optional("test_accuracy", float),
+        test_accuracy=test_accuracy,
         test_interval=None if interval is None else (interval[0], interval[1]),
-        test_images=fields.optional("test_images", int),
+        test_images=test_images,
         parameters=fields.take("parameters", int),
         multiply_adds=fields.take("multiply_adds", int),
         candidates=fields.take("candidates", int),

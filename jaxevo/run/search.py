@@ -13,7 +13,6 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
-from jaxevo.machine import device_name
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.choose import choose
 from jaxevo.run.dispatch import Dispatcher
@@ -30,7 +29,7 @@ from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.individual import Individual
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import with_engine
+from jaxevo.training.engines import describe_engine, device_name, with_engine
 from jaxevo.versions import changed_versions
 
 _TIME_RESERVE = 1.2  # on the time that what follows the search should take
@@ -103,7 +102,7 @@ def make_evaluator(task: Task) -> Evaluator:
 @contextlib.contextmanager
 def _opened(task: Task, reporter: Reporter) -> Iterator[Ledger]:
     """The ledger of the run, whose folder is made or checked, and locked within the block."""
-    about: dict[str, Any] = {"preset": task.preset, "device": device_name()}
+    about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
     with task.workdir.locked():
         document = task.workdir.open(task.config, about | {"data": task.data.digest()})
         if changed := changed_versions(document):
@@ -118,6 +117,7 @@ def _explore_and_choose(
 ) -> Individual:
     """The first two phases."""
     if not ledger.candidates:
+        reporter.message(describe_engine(task.config))
         reporter.message(describe_estimate(evaluator))
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:
         explorer = Explorer(

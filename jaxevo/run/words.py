@@ -40,6 +40,7 @@ def result_lines(result: Result) -> list[str]:
 
 def where_time_went(seconds: Mapping[str, float]) -> str:
     """The parts of a session, in per cent."""
-    total = sum(seconds.values()) or 1.0
-    parts = ", ".join(f"{part} {value / total:.0%}" for part, value in seconds.items())
+    total = sum(seconds.values())
+    shares = {part: value / total if total else 0.0 for part, value in seconds.items()}
+    parts = ", ".join(f"{part} {share:.0%}" for part, share in shares.items())
     return f"{format_duration(total)} in the session that ended it: {parts}"

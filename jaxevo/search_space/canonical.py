@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from jaxevo.search_space.genome import NUM_INPUTS, Cell
+if TYPE_CHECKING:  # which imports this module
+    from jaxevo.search_space.genome import Cell
 
 
 @functools.lru_cache(maxsize=4096)
@@ -28,7 +30,7 @@ def canonical_cell(cell: Cell) -> str:
         best: tuple[tuple[int, str], ...] | None = None
         chosen: dict[tuple, dict[int, int]] = {}
         for label in labels:
-            for state, node in enumerate(cell.nodes, NUM_INPUTS):
+            for state, node in cell.numbered_nodes():
                 if state in label or not all(i in label for i in node.inputs):
                     continue
                 # Numbers count downwards: readers of the latest states come first and soon tell
@@ -51,6 +53,6 @@ def _future(cell: Cell, label: Mapping[int, int]) -> tuple:
 
     the nodes still to come, and the numbers of what they read.
     """
-    rest = [state for state in range(NUM_INPUTS, cell.num_nodes + NUM_INPUTS) if state not in label]
-    read = {i for state in rest for i in cell.nodes[state - NUM_INPUTS].inputs}
-    return tuple(rest), tuple(label.get(i) for i in sorted(read))
+    rest = [(state, node) for state, node in cell.numbered_nodes() if state not in label]
+    read = {i for _, node in rest for i in node.inputs}
+    return tuple(state for state, _ in rest), tuple(label.get(i) for i in sorted(read))

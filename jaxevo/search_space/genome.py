@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jaxevo.config import MAX_NODES
+from jaxevo.search_space.canonical import canonical_cell
 
 NUM_INPUTS = 2  # states 0 and 1 of a cell, which are the same tensor
 CELL_KINDS = ("normal", "reduction")
@@ -80,6 +81,10 @@ class Cell:
         """B of the paper."""
         return len(self.nodes)
 
+    def numbered_nodes(self) -> Iterator[tuple[int, Node]]:
+        """Pairs of a node's state and the node."""
+        return enumerate(self.nodes, NUM_INPUTS)
+
     def unused_states(self) -> tuple[int, ...]:
         """Hidden states that no node reads; concatenated, they are the cell's output."""
         used = {i for node in self.nodes for i in node.inputs}
@@ -108,8 +113,6 @@ class Genome:
         inputs is read make no difference: such genomes describe the same network up to the order of
         its channels.
         """
-        from jaxevo.search_space.canonical import canonical_cell  # here, as it imports this module
-
         return " / ".join(canonical_cell(cell) for cell in self.cells)
 
     @property

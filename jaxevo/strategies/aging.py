@@ -29,8 +29,7 @@ class AgingEvolution(Generational):
     def _sequential(self) -> bool:
         return self.config.mating_pool == "growing" and self.generation > 0
 
-    def _draw(self, new_id: int) -> Individual:
-        rng = np.random.default_rng([self.seed, new_id])
+    def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
         if self.generation == 0:
             genome = random_genome(rng, config.min_nodes, config.max_nodes)

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxevo.config import ColonyConfig, EvolutionConfig
 from jaxevo.search_space.genome import CELL_KINDS, NUM_INPUTS, OPS, Cell, Genome, Node
-from jaxevo.strategies.generational import Generational
+from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual
 
 # A choice: "inputs" or "ops", the cell's number, the node's place, which of its operands, and what
@@ -41,8 +41,10 @@ class AntColony(Generational):
     best P so far, has no part in it.
     """
 
-    def __init__(self, config: EvolutionConfig, colony: ColonyConfig, seed: int) -> None:
-        super().__init__(config, seed)
+    def __init__(
+        self, config: EvolutionConfig, colony: ColonyConfig, seed: int, fits: Fits | None = None
+    ) -> None:
+        super().__init__(config, seed, fits)
         self.colony = colony
         options = {"inputs": config.max_nodes - 1 + NUM_INPUTS, "ops": len(OPS)}
         self.pheromone = {
@@ -72,16 +74,18 @@ class AntColony(Generational):
             self.config.num_candidates - self.generation * self.colony.num_ants,
         )
 
-    def _draw(self, new_id: int) -> Individual:
-        rng = np.random.default_rng([self.seed, new_id])
+    def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         num_nodes = min(self.config.min_nodes + self.generation, self.config.max_nodes)
         normal, reduction = (
             self._build(rng, number, num_nodes) for number in range(len(CELL_KINDS))
         )
         genome = Genome(normal, reduction)
-        for choice in choices(genome):
-            self._move(choice, self.colony.pheromone_start, self.colony.pheromone_decay)
         return Individual(new_id, genome, self.generation, operators=("ant",))
+
+    def _take(self, candidate: Individual) -> None:
+        """The local update."""
+        for choice in choices(candidate.genome):
+            self._move(choice, self.colony.pheromone_start, self.colony.pheromone_decay)
 
     def _build(self, rng: np.random.Generator, number: int, num_nodes: int) -> Cell:
         nodes = []

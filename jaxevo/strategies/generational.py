@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from jaxevo.config import EvolutionConfig
+from jaxevo.errors import InputError
+from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.individual import Individual, is_valid, rank
+
+MAX_DRAWS = 10_000  # for one candidate; the smallest tenth of genomes takes 43 at most
+
+Fits = Callable[[Genome], bool]  # whether a genome is within the bounds on size
 
 
 class Generational(abc.ABC):
@@ -19,9 +28,10 @@ class Generational(abc.ABC):
     in which candidates are told.
     """
 
-    def __init__(self, config: EvolutionConfig, seed: int) -> None:
+    def __init__(self, config: EvolutionConfig, seed: int, fits: Fits | None = None) -> None:
         self.config = config
         self.seed = seed
+        self.fits = fits
         self.generation = 0
         self.population: list[Individual] = []  # best first
         self.best: Individual | None = None
@@ -44,7 +54,7 @@ class Generational(abc.ABC):
         """The candidates that may be evaluated now."""
         missing = 0 if self.done else self._missing()
         while len(self._pending) < (min(missing, 1) if self._sequential() else missing):
-            self._pending[self._next_id] = self._draw(self._next_id)
+            self._pending[self._next_id] = self._draw_fitting(self._next_id)
             self._next_id += 1
         return list(self._pending.values())
 
@@ -125,9 +135,29 @@ class Generational(abc.ABC):
         """True if a candidate can only be drawn once those before it have their fitness."""
         return False
 
+    def _draw_fitting(self, new_id: int) -> Individual:
+        """The first draw within the bounds; a draw beyond them is no candidate, and so no failure.
+
+        Raises `InputError` if none is found.
+        """
+        for attempt in range(MAX_DRAWS):
+            # The first draw's generator is that of a search without bounds.
+            rng = np.random.default_rng([self.seed, new_id, *([attempt] if attempt else [])])
+            candidate = self._draw(rng, new_id)
+            if self.fits is None or self.fits(candidate.genome):
+                self._take(candidate)
+                return candidate
+        raise InputError(
+            f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on size; "
+            "raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
+        )
+
     @abc.abstractmethod
-    def _draw(self, new_id: int) -> Individual:
-        """A new candidate."""
+    def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
+        """A new candidate; the strategy's state stays as it is."""
+
+    def _take(self, candidate: Individual) -> None:  # noqa: B027  most strategies learn from fitness alone
+        """Learns that a candidate was drawn."""
 
     def _select(self) -> None:
         """After each evaluated individual: who stays, and whether the generation is complete."""

@@ -17,8 +17,7 @@ class RandomSearch(Generational):
     count candidates.
     """
 
-    def _draw(self, new_id: int) -> Individual:
-        rng = np.random.default_rng([self.seed, new_id])
+    def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         sizes = rng.integers(self.config.min_nodes, self.config.max_nodes + 1, len(CELL_KINDS))
         normal, reduction = (random_cell(rng, int(num_nodes)) for num_nodes in sizes)
         return Individual(new_id, Genome(normal, reduction), self.generation, operators=("random",))

@@ -6,13 +6,14 @@ from jaxevo.config import SearchConfig
 from jaxevo.strategies.aging import AgingEvolution
 from jaxevo.strategies.ant_colony import AntColony
 from jaxevo.strategies.base import Strategy
+from jaxevo.strategies.generational import Fits
 from jaxevo.strategies.random_search import RandomSearch
 from jaxevo.strategies.regularized import RegularizedEvolution
 
 
-def make_strategy(config: SearchConfig) -> Strategy:
-    """The strategy of a search, at its beginning."""
+def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
+    """The strategy of a search, at its beginning; it draws only genomes that `fits` is true for."""
     if config.strategy == "aco":
-        return AntColony(config.evolution, config.colony, config.seed)
+        return AntColony(config.evolution, config.colony, config.seed, fits)
     kinds = {"rea": RegularizedEvolution, "aging": AgingEvolution, "random": RandomSearch}
-    return kinds[config.strategy](config.evolution, config.seed)
+    return kinds[config.strategy](config.evolution, config.seed, fits)

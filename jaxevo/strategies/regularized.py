@@ -13,7 +13,7 @@ import numpy as np
 from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.variation import crossover, mutate, random_genome
 from jaxevo.strategies.base import Event
-from jaxevo.strategies.generational import Generational
+from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual, rank, select_survivors
 
 
@@ -41,8 +41,8 @@ class RegularizedEvolution(Generational):
     time; else all that the generation still lacks.
     """
 
-    def __init__(self, config: EvolutionConfig, seed: int) -> None:
-        super().__init__(config, seed)
+    def __init__(self, config: EvolutionConfig, seed: int, fits: Fits | None = None) -> None:
+        super().__init__(config, seed, fits)
         # Up to P by random individuals, at first and after hard avoidance; else by offspring.
         self._filling = True
 
@@ -68,8 +68,7 @@ class RegularizedEvolution(Generational):
             - len(self.population)
         )
 
-    def _draw(self, new_id: int) -> Individual:
-        rng = np.random.default_rng([self.seed, new_id])
+    def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
         if self._filling:
             genome = random_genome(rng, config.min_nodes, config.max_nodes)

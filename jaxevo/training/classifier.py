@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.datasets.splits import training_subset
-from jaxevo.errors import printable
+from jaxevo.errors import InputError, printable
 from jaxevo.networks.baselines import Architecture, describe, from_description
 from jaxevo.networks.builder import NetworkBuilder, set_weights, split
 from jaxevo.search_space.genome import Genome
@@ -28,6 +29,8 @@ from jaxevo.training.checkpoints import (
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import CompiledEngine
 from jaxevo.training.fit import fit
+from jaxevo.training.inputs import check_images, class_numbers
+from jaxevo.training.predictor import Predictor
 from jaxevo.training.trainer import Trainer
 
 _BATCH_SIZE = 64  # of scoring
@@ -99,9 +102,65 @@ class Classifier:
         }
         save_weights(folder, document, flatten(split(self.network)[1:]))
 
-    def accuracy(self, images: Images) -> float:
-        """Part of the images that is classified rightly."""
-        return self.trainer.accuracy(split(self.network)[1:], (), images)
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes, in the order of the network's outputs."""
+        return self.source.class_names
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of the images that the network takes."""
+        return self.builder.image_shape
+
+    @functools.cached_property
+    def _predictor(self) -> Predictor:
+        return Predictor(self.network, len(self.class_names))
+
+    def predict_proba(self, images: ArrayLike) -> np.ndarray:
+        """The probability of each class for any number of images.
+
+        Args:
+            images: uint8 from 0 to 255, `[M, H, W, C]`; see `inputs.check_images` for what else.
+
+        Returns:
+            float32 `[M, classes]` in the order of `class_names`; the first call compiles.
+
+        Raises:
+            InputError: The images have another size or scale than the network takes.
+        """
+        return self._predictor(check_images(images, self.image_shape))
+
+    def predict(self, images: ArrayLike) -> np.ndarray:
+        """Names `[M]` of the most likely classes; arguments and errors as of `predict_proba`."""
+        return np.array(self.class_names)[self.predict_proba(images).argmax(-1)]
+
+    def accuracy(self, images: Images | ArrayLike, labels: ArrayLike | None = None) -> float:
+        """The part of the images that is classified rightly, from 0 to 1.
+
+        Args:
+            images: `Images`, or pixels as `predict_proba` takes them.
+            labels: Only beside pixels: names of classes or numbers `[M]`, see
+                `inputs.class_numbers`.
+
+        Raises:
+            InputError: The images do not fit the network, or the labels not the images.
+        """
+        if isinstance(images, Images):
+            pixels = check_images(images.images, self.image_shape)
+            numbers = images.labels
+        else:
+            pixels = check_images(images, self.image_shape)
+            numbers = class_numbers([] if labels is None else labels, self.class_names)
+        if len(numbers) != len(pixels) or len(pixels) == 0:
+            raise InputError(
+                f"{len(pixels)} images and {len(numbers)} labels: give one label an image"
+            )
+        return self.trainer.accuracy(split(self.network)[1:], (), Images(pixels, numbers))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copies: compiled programs stay behind and are made anew."""
+        weights = flatten(split(self.network)[1:])
+        return _restore, (self.model, self.builder, self.source, weights)
 
 
 def load_network(
@@ -112,6 +171,12 @@ def load_network(
     _, params, stats = split(network)
     set_weights(network, unflatten((params, stats), weights))
     return network
+
+
+def _restore(
+    model: Architecture, builder: NetworkBuilder, source: Source, weights: dict[str, np.ndarray]
+) -> Classifier:
+    return Classifier.of(model, builder, source, load_network(builder, model, weights))
 
 
 def train_classifiers(

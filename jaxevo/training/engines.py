@@ -1,6 +1,7 @@
 """How a model becomes something that a `Trainer` can train, and what was trained the model's own network.
 
-`UniversalEngine` has one program for all genomes, `CompiledEngine` one for each model.
+`UniversalEngine` has one program for all genomes, `NativeEngine` the same with cells in C++, and
+`CompiledEngine` one program for each model.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from typing import Any, Protocol
 
 import jax
 
-from jaxevo.config import ENGINES, SearchConfig, replace
+from jaxevo import machine
+from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, replace
 from jaxevo.errors import InputError
+from jaxevo.networks import native
 from jaxevo.networks.baselines import Architecture
 from jaxevo.networks.builder import NetworkBuilder, Weights, set_weights, split
 from jaxevo.networks.genome_network import Network
@@ -80,7 +83,9 @@ class CompiledEngine:
             return
         self._ahead[model] = self._compiler.submit(self._compile, model, data)
         if len(self._ahead) > 2:
-            del self._ahead[next(iter(self._ahead))]  # the oldest, which was not asked for after all
+            del self._ahead[
+                next(iter(self._ahead))
+            ]  # the oldest, which was not asked for after all
 
     def _compile(self, model: Architecture, data: TrainingData) -> Trainer:
         """In the thread, whose time this engine's stopwatch does not count."""
@@ -107,6 +112,8 @@ class CompiledEngine:
 class UniversalEngine:
     """One program for all genomes of at most `max_nodes` nodes a cell."""
 
+    network_type = UniversalNetwork
+
     def __init__(
         self,
         builder: NetworkBuilder,
@@ -120,7 +127,7 @@ class UniversalEngine:
         self.stopwatch = self.trainer.stopwatch
 
     def _empty(self) -> UniversalNetwork:
-        return UniversalNetwork(
+        return self.network_type(
             self.builder.network,
             self.max_nodes,
             self.builder.image_shape,
@@ -147,24 +154,59 @@ class UniversalEngine:
         return network
 
 
-def choose_engine(name: str, conv_kind: str) -> str:
+class NativeEngine(UniversalEngine):
+    """The universal engine with its cells computed by the native kernels: on CPUs, in float32."""
+
+    network_type = native.NativeNetwork
+
+
+def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 1) -> str:
     """What `auto` means here; other names stay.
 
-    On a CPU one program serves all genomes, since compiling takes longer there than training. On other
-    backends each genome is compiled: a switch over operations has not been measured on them.
-    Raises `InputError` for an unknown name.
+    On a CPU one program serves all genomes, since compiling takes longer there than training: the
+    native one where it can run, else the universal one. On other backends each genome is compiled:
+    a switch over operations has not been measured on them.
+    Raises `InputError` for an unknown name, and for `native` where that cannot run.
     """
     if name not in ENGINES:
         raise InputError(f"engine={name} is not known; choose one of {', '.join(ENGINES)}")
+    reason = why_not_native(network, candidates_per_step)
+    if name == "native" and reason:
+        raise InputError(f"engine=native cannot run: {reason}; or use engine=universal")
     if name != "auto":
         return name
-    universal = jax.default_backend() == "cpu" and conv_kind == "separable"
-    return "universal" if universal else "compiled"
+    if jax.default_backend() != "cpu" or network.conv_kind != "separable":
+        return "compiled"
+    return "universal" if reason else "native"
+
+
+def why_not_native(network: NetworkConfig, candidates_per_step: int = 1) -> str | None:
+    """Why the native engine cannot train such networks here; None if it can."""
+    if candidates_per_step > 1:
+        return "the native engine trains one candidate a step"
+    return native.unsupported(network) or native.unavailable_reason()
 
 
 def with_engine(config: SearchConfig) -> SearchConfig:
     """The configuration with the engine that `auto` means here."""
-    return replace(config, {"engine": choose_engine(config.engine, config.network.conv_kind)})
+    engine = choose_engine(config.engine, config.network, config.candidates_per_step)
+    return replace(config, {"engine": engine})
+
+
+def describe_engine(config: SearchConfig) -> str:
+    """The engine in words; of a slower one, also what would bring the native one."""
+    if config.engine == "native":
+        return f"engine native, {native.kernels_name()}"
+    if config.engine == "universal":
+        reason = why_not_native(config.network, config.candidates_per_step)
+        return "engine universal" + (f", slower than native: {reason}" if reason else "")
+    return f"engine {config.engine}"
+
+
+def device_name(engine: str) -> str:
+    """The device and, for the native engine, the kernels on which rounding depends."""
+    name = machine.device_name()
+    return f"{name}, native {native.kernels_name()}" if engine == "native" else name
 
 
 def make_engine(
@@ -175,6 +217,9 @@ def make_engine(
     stopwatch: Stopwatch | None = None,
 ) -> Engine:
     """The engine of a name. Raises `InputError` for an unknown one or a network that it cannot build."""
-    if choose_engine(name, builder.network.conv_kind) == "universal":
+    chosen = choose_engine(name, builder.network)
+    if chosen == "native":
+        return NativeEngine(builder, batch_size, max_nodes, stopwatch)
+    if chosen == "universal":
         return UniversalEngine(builder, batch_size, max_nodes, stopwatch)
     return CompiledEngine(builder, batch_size, stopwatch)

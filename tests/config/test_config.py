@@ -1,4 +1,6 @@
-"""Configuration: the paper's values, what is refused and in which words, flag names, the stack of cells."""
+"""All settings: the paper's values, what is refused and in which words, and flag names."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -87,7 +89,6 @@ DEFAULTS = {
     "pheromone_decay": 0.1,
     "pheromone_evaporation": 0.1,
 }
-
 # Config, field, value, and the rule that the message gives.
 REFUSED: list[tuple[type, str, Any, str]] = [
     (EvolutionConfig, "population_size", 0, "the smallest value is 1"),
@@ -143,7 +144,8 @@ REFUSED: list[tuple[type, str, Any, str]] = [
         SearchConfig,
         "candidates_per_step",
         2,
-        "several at once need engine=universal and mating_pool=survivors, where parents do not wait for offspring",
+        "several at once need engine=universal and mating_pool=survivors, where parents do not "
+        "wait for offspring",
     ),
     (SearchConfig, "seed", -1, "the smallest value is 0"),
     (SearchConfig, "retrain_best", -1, "the smallest value is 0"),
@@ -160,15 +162,26 @@ REFUSED: list[tuple[type, str, Any, str]] = [
 ]
 # What needs no refusal: any yes or no, and a data set's name, which is looked up later.
 UNCHECKED = {"reuse_fitness", "dataset", "crossover", "stagnation_avoidance"}
-
 # At the edge of what is possible.
 ACCEPTED: list[tuple[type, dict[str, Any]]] = [
-    (EvolutionConfig, {"population_size": 1, "sample_size": 1, "num_offspring": 1, "num_generations": 0}),
+    (
+        EvolutionConfig,
+        {"population_size": 1, "sample_size": 1, "num_offspring": 1, "num_generations": 0},
+    ),
     (EvolutionConfig, {"min_nodes": 12, "max_nodes": 12, "crossover_bias": 0, "add_node_prob": 1}),
-    (NetworkConfig, {"channels": 1, "channel_multiplier": 1, "num_normal_cells": 1, "dropout_rate": 0}),
+    (
+        NetworkConfig,
+        {"channels": 1, "channel_multiplier": 1, "num_normal_cells": 1, "dropout_rate": 0},
+    ),
     (TrainingConfig, {"epochs": 1, "batch_size": 1, "rate_decay": 1}),
-    (TrainingConfig, {"warmup": 0.99, "label_smoothing": 0.99, "max_shift": 1, "max_rotation": 180}),
-    (ColonyConfig, {"num_ants": 1, "greediness": 1, "pheromone_decay": 1, "pheromone_evaporation": 0}),
+    (
+        TrainingConfig,
+        {"warmup": 0.99, "label_smoothing": 0.99, "max_shift": 1, "max_rotation": 180},
+    ),
+    (
+        ColonyConfig,
+        {"num_ants": 1, "greediness": 1, "pheromone_decay": 1, "pheromone_evaporation": 0},
+    ),
     (SearchConfig, {"retrain_best": 0, "retrain_seeds": 0, "max_consecutive_failures": 1}),
 ]
 
@@ -185,7 +198,9 @@ def test_wrong_values_are_refused_by_name(kind: type, name: str, value: Any, rul
 
 
 def test_every_field_has_a_wrong_value_above():
-    assert {name for _, name, _, _ in REFUSED} | UNCHECKED == {name.removeprefix("final_") for name in DEFAULTS}
+    assert {name for _, name, _, _ in REFUSED} | UNCHECKED == {
+        name.removeprefix("final_") for name in DEFAULTS
+    }
 
 
 @pytest.mark.parametrize(("kind", "values"), ACCEPTED)
@@ -194,7 +209,14 @@ def test_values_at_the_edge_are_accepted(kind: type, values: dict[str, Any]):
 
 
 def test_flag_names_are_unique_and_documented():
-    parts = (EvolutionConfig, ColonyConfig, NetworkConfig, TrainingConfig, TrainingConfig, DataConfig)
+    parts = (
+        EvolutionConfig,
+        ColonyConfig,
+        NetworkConfig,
+        TrainingConfig,
+        TrainingConfig,
+        DataConfig,
+    )
     own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
     assert own == 9  # leaf_fields is a dict: of two fields with one name, one would be missing here
     assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
@@ -228,68 +250,3 @@ def test_replace_is_the_reverse_of_flatten():
     assert flatten(changed) == others
     assert replace(changed, DEFAULTS) == config
     assert replace(config, {}) == config == SearchConfig()
-
-
-def test_aging_needs_a_mutation():
-    still = {"op_mutation_prob": 0.0, "edge_mutation_prob": 0.0, "add_node_prob": 0.0}
-    assert replace(SearchConfig(), still).strategy == "rea"
-    with pytest.raises(InputError, match="^strategy=aging is not possible: it needs op_mutation_prob"):
-        replace(SearchConfig(), still | {"strategy": "aging"})
-
-
-def test_the_number_of_candidates_to_expect():
-    assert SearchConfig().num_candidates == 10 + 10 * 200
-    assert replace(SearchConfig(), {"max_trainings": 60}).num_candidates == 60
-    assert replace(SearchConfig(), {"max_trainings": 60, "num_generations": 2}).num_candidates == 30
-
-
-def test_replace_tells_the_two_trainings_apart():
-    config = replace(SearchConfig(), {"epochs": 3, "final_learning_rate": 0.5})
-    assert (config.training.epochs, config.final_training.epochs) == (3, 100)
-    assert (config.training.learning_rate, config.final_training.learning_rate) == (1e-4, 0.5)
-
-
-def test_replace_checks_the_whole():
-    # Either alone is impossible.
-    assert replace(SearchConfig(), {"min_nodes": 8, "max_nodes": 9}).evolution.min_nodes == 8
-    with pytest.raises(InputError, match="^max_nodes=6 is not possible: min_nodes is 8$"):
-        replace(SearchConfig(), {"min_nodes": 8})
-    with pytest.raises(InputError, match="^unknown setting 'chanels'$"):
-        replace(SearchConfig(), {"chanels": 8})
-
-
-N, R = "normal", "reduction"
-
-
-@pytest.mark.parametrize(
-    ("values", "stack"),
-    [
-        ({}, [(N, 24), (R, 24), (N, 48), (R, 48), (N, 96)]),
-        ({"channels": 5, "num_normal_cells": 1}, [(N, 5)]),
-        ({"channels": 5, "num_normal_cells": 1, "normal_repeats": 3}, [(N, 5)] * 3),
-        ({"channels": 2, "num_normal_cells": 2, "normal_repeats": 2}, [(N, 2), (N, 2), (R, 2), (N, 4), (N, 4)]),
-        (
-            {"channels": 1, "channel_multiplier": 3, "num_normal_cells": 4},
-            [(N, 1), (R, 1), (N, 3), (R, 3), (N, 9), (R, 9), (N, 27)],
-        ),
-        ({"channels": 7, "channel_multiplier": 1}, [(N, 7), (R, 7), (N, 7), (R, 7), (N, 7)]),
-    ],
-)
-def test_stack_of_cells(values: dict[str, int], stack: list[tuple[str, int]]):
-    assert NetworkConfig(**values).stack() == tuple(stack)
-
-
-def test_images_must_outlast_the_reductions():
-    config = NetworkConfig()  # two reductions: 4 -> 2 -> 1
-    config.check_image(4, 4)
-    config.check_image(5, 100)
-    NetworkConfig(num_normal_cells=1).check_image(1, 1)
-    for height, width in ((3, 4), (28, 3)):
-        with pytest.raises(InputError) as caught:
-            config.check_image(height, width)
-        assert str(caught.value) == (
-            "num_normal_cells=3 is not possible: its 2 reductions need images of at least 4x4 pixels, "
-            f"these have {height}x{width}; resize the images or use fewer normal cells"
-        )
-    with pytest.raises(InputError, match=f"at least {2**99}x{2**99} pixels"):
-        NetworkConfig(num_normal_cells=100).check_image(4096, 4096)

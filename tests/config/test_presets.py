@@ -12,7 +12,12 @@ def test_named_strategies():
     made = {name: replace(SearchConfig(), settings) for name, settings in STRATEGIES.items()}
     assert len(set(made.values())) == len(made)
     assert made["rea"] == SearchConfig()
-    assert {name for name, config in made.items() if name == config.strategy} == {"rea", "aging", "random", "aco"}
+    assert {name for name, config in made.items() if name == config.strategy} == {
+        "rea",
+        "aging",
+        "random",
+        "aco",
+    }
     sizes = {
         name: (config.evolution.population_size, config.evolution.sample_size)
         for name, config in made.items()
@@ -22,8 +27,14 @@ def test_named_strategies():
 
 
 def test_named_strategies_over_a_preset():
-    config = replace(SearchConfig(), preset("quick", 1437) | STRATEGIES["aging"] | {"sample_size": 5})
-    assert (config.strategy, config.evolution.population_size, config.evolution.sample_size) == ("aging", 10, 5)
+    config = replace(
+        SearchConfig(), preset("quick", 1437) | STRATEGIES["aging"] | {"sample_size": 5}
+    )
+    assert (config.strategy, config.evolution.population_size, config.evolution.sample_size) == (
+        "aging",
+        10,
+        5,
+    )
     assert config.evolution.num_offspring == preset("quick", 1437)["num_offspring"]
 
 
@@ -41,13 +52,25 @@ def test_presets_are_valid(num_images: int):
 def test_quick_preset_by_hand():
     # digits: 1,437 training images. 300 / 1437 > 0.2; 160,000 // 1437 = 111 epochs are cut to 40.
     digits = preset("quick", 1437)
-    assert (digits["validation_fraction"], digits["train_examples"], digits["final_epochs"]) == (0.2, 0, 40)
+    assert (digits["validation_fraction"], digits["train_examples"], digits["final_epochs"]) == (
+        0.2,
+        0,
+        40,
+    )
     # 4,000 images: 300 / 4000 = 0.075, and 160,000 // 4000 = 40.
     medium = preset("quick", 4000)
-    assert (medium["validation_fraction"], medium["train_examples"], medium["final_epochs"]) == (0.075, 1300, 40)
+    assert (medium["validation_fraction"], medium["train_examples"], medium["final_epochs"]) == (
+        0.075,
+        1300,
+        40,
+    )
     # MNIST: 60,000. 300 / 60,000 < 0.05; 160,000 // 60,000 = 2 is raised to 3.
     mnist = preset("quick", 60_000)
-    assert (mnist["validation_fraction"], mnist["train_examples"], mnist["final_epochs"]) == (0.05, 1300, 3)
+    assert (mnist["validation_fraction"], mnist["train_examples"], mnist["final_epochs"]) == (
+        0.05,
+        1300,
+        3,
+    )
 
 
 def test_recipes_say_the_same_settings_and_are_valid():
@@ -56,7 +79,12 @@ def test_recipes_say_the_same_settings_and_are_valid():
     assert TrainingConfig(**paper) == TrainingConfig()
     changed = TrainingConfig(**modern)
     assert all(getattr(changed, name) == value != paper[name] for name, value in modern.items())
-    for name in ("epochs", "batch_size", "learning_rate", "rate_decay"):  # how long and how fast is no recipe's
+    for name in (
+        "epochs",
+        "batch_size",
+        "learning_rate",
+        "rate_decay",
+    ):  # how long and how fast is no recipe's
         assert name not in paper
 
 

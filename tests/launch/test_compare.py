@@ -1,4 +1,4 @@
-"""launch/compare.py from outside: a small comparison, and wrong input."""
+"""launch/compare.py from outside: a small comparison, one that fails, and wrong input."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ import sys
 import pytest
 from conftest import REPOSITORY
 
-# Programs of the same shapes as in test_launch_search.py: compiled once for both.
+# Programs of the same shapes as in test_search_command.py: compiled once for both.
 TINY = (
-    "--preset=quick --population_size=2 --num_offspring=2 --max_nodes=3 --channels=2 --epochs=1 --num_normal_cells=1 "
-    "--train_examples=300 --batch_size=32 --retrain_best=0 --final_epochs=1 --final_batch_size=32 --num_ants=2"
+    "--preset=quick --population_size=2 --num_offspring=2 --max_nodes=3 --channels=2 --epochs=1 "
+    "--num_normal_cells=1 "
+    "--train_examples=300 --batch_size=32 --retrain_best=0 --final_epochs=1 --final_batch_size=32 "
+    "--num_ants=2"
 ).split()
 
 
 def compare(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(REPOSITORY / "launch" / "compare.py"), *flags]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
 
 
 @pytest.mark.slow
 def test_a_search_of_each_strategy_and_tables_of_them(tmp_path, launch_environment):
     done = compare(
-        launch_environment, *TINY, "--strategies=rea,aco", "--seeds=1", "--evaluations=3", f"--workdir={tmp_path}"
+        launch_environment,
+        *TINY,
+        "--strategies=rea,aco",
+        "--seeds=1",
+        "--evaluations=3",
+        f"--workdir={tmp_path}",
     )
     assert done.returncode == 0, done.stderr
     assert "search 2 of 2" in done.stdout and "With one seed nothing can be said" in done.stdout
@@ -40,47 +49,21 @@ def test_a_search_of_each_strategy_and_tables_of_them(tmp_path, launch_environme
         assert float(row["test"]) == result["test_accuracy"] == run["test"]
     assert "| rea | 1 |" in (tmp_path / "comparison.md").read_text()
     for name in ("best_so_far", "parameters"):
-        assert (tmp_path / f"{name}.svg").stat().st_size > 1000 and (tmp_path / f"{name}.png").stat().st_size > 1000
+        assert (tmp_path / f"{name}.svg").stat().st_size > 1000 and (
+            tmp_path / f"{name}.png"
+        ).stat().st_size > 1000
 
 
-# The launcher with searches that take no time, those of aco failing and others having an outcome; then of aco alone.
-WITHOUT_SEARCHES = """
-import sys
-from jaxevo.reports import comparison
-from jaxevo.run import records
-from jaxevo.run import search
-def run(self):
-    if self.config.strategy == "aco":
-        raise search.SearchFailedError("3 candidates\\nin a row failed")
-search.Search.run = run
-records.load = lambda workdir: None
-comparison.outcome = lambda name, run: comparison.Outcome(name, 0, 0.9, 0.8, 10, 2, 2, 1, "winner", (0.5, 0.9))
-sys.path.insert(0, sys.argv.pop(1))
-import common, compare
-common.run(compare.main, "", "")
-sys.argv.append("--strategies=aco")
-common.run(compare.main, "", "")
-"""
-
-
-def test_a_search_that_fails_is_left_out(tmp_path, launch_environment):
-    flags = [*TINY, "--strategies=aco,rea_no_crossover", "--seeds=1", f"--workdir={tmp_path}"]
-    command = [sys.executable, "-c", WITHOUT_SEARCHES, str(REPOSITORY / "launch"), *flags]
-    done = subprocess.run(command, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    reason = f"{tmp_path}/aco-seed0: 3 candidates in a row failed"
-    assert f"failed: {reason}\nsearch 2 of 2" in done.stdout
-    written = (tmp_path / "comparison.md").read_text().splitlines()
-    assert {
-        "| rea_no_crossover | 1 | 90.00% | 80.00% | 10 | 2.0 | 0% |",
-        "| aco | 0, 1 failed | - | - | - | - | - |",
-    } < {*written}
-    assert f"aco, seed 0, is left out, as it failed: {reason}." in written
-    settings = json.loads((tmp_path / "comparison.json").read_text())["settings"]
-    assert {name: (own["strategy"], own["crossover"]) for name, own in settings.items()} == {
-        "aco": ("aco", True),
-        "rea_no_crossover": ("rea", False),
-    }
-    assert done.stderr == f"error: every search failed; the last, {reason}\n" and done.returncode == 2
+def test_a_comparison_of_which_every_search_fails_ends_in_one_line(tmp_path, launch_environment):
+    # A learning rate at which every loss is infinite: all candidates of every search diverge.
+    diverging = ("--learning_rate=1e38", "--strategies=rea,random", "--evaluations=30")
+    flags = (*TINY, *diverging, "--seeds=1", "--max_consecutive_failures=2")
+    done = compare(launch_environment, *flags, f"--workdir={tmp_path}")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"failed: {tmp_path}/rea-seed0: 2 candidates in a row failed" in done.stdout
+    reason = f"{tmp_path}/random-seed0: 2 candidates in a row failed"
+    assert done.stderr.startswith(f"error: every search failed; the last, {reason}")
+    assert not (tmp_path / "comparison.md").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""`launch/eval.py` as a user runs it: trains, saves, scores again, and refuses every wrong use in one line."""
+"""`launch/eval.py` as a user runs it: trains, saves, scores again, and refuses every wrong use in
+one line.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,19 @@ import pytest
 from conftest import REPOSITORY
 
 from jaxevo.config.presets import RECIPES
-from jaxevo.run.workdir import versions
-from jaxevo.search_space import genome as genomes
+from jaxevo.intervals import accuracy_interval
+from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training.checkpoints import load_weights
-from jaxevo.training.classifier import wilson_interval
+from jaxevo.versions import versions
 
 EVAL = REPOSITORY / "launch" / "eval.py"
 CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
 GENOME = Genome(CELL, CELL)
 TINY = ("--channels=2", "--num_normal_cells=1")
 RECIPE = ("--recipe=modern", "--label_smoothing=0.0")  # what is given overrides the recipe
-# D=2 on 8x8x1: projection 2 + norm 4, 3x3 with 1x1 18 + 4 + norm 4, and 4 channels to 10 classes: 32 + 50.
+# D=2 on 8x8x1: projection 2 + norm 4, 3x3 with 1x1 18 + 4 + norm 4, and 4 channels to 10 classes:
+# 32 + 50.
 PARAMETERS, MULTIPLY_ADDS = 82, 64 * (2 + 18 + 4) + 40
 # Fails at any use of jax, whose import takes seconds.
 WITHOUT_JAX = f"""
@@ -37,7 +40,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def run(program: list[str], args: tuple[str, ...], cwd: pathlib.Path, env: dict[str, str]) -> tuple[int, str, str]:
+def run(
+    program: list[str], args: tuple[str, ...], cwd: pathlib.Path, env: dict[str, str]
+) -> tuple[int, str, str]:
     command = [sys.executable, *program, *args]
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout, done.stderr
@@ -58,22 +63,37 @@ def assert_refused(outcome: tuple[int, str, str], message: str) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A working folder with a genome, damaged ones, and images of another size."""
     path = tmp_path_factory.mktemp("eval")
-    (path / "tiny.json").write_text(genomes.dumps(GENOME))
-    (path / "torn.json").write_text(genomes.dumps(GENOME)[:60])
-    (path / "cyclic.json").write_text(genomes.dumps(GENOME).replace("[0, 1]", "[0, 2]"))
+    (path / "tiny.json").write_text(genome_files.dumps(GENOME))
+    (path / "torn.json").write_text(genome_files.dumps(GENOME)[:60])
+    (path / "cyclic.json").write_text(genome_files.dumps(GENOME).replace("[0, 1]", "[0, 2]"))
     (path / "there").mkdir()
     rng = np.random.default_rng(0)
     pixels, labels = rng.integers(0, 256, (60, 12, 12), np.uint8), np.arange(60) % 10
-    np.savez(path / "others.npz", x_train=pixels, y_train=labels, x_test=pixels[:20], y_test=labels[:20])
+    np.savez(
+        path / "others.npz", x_train=pixels, y_train=labels, x_test=pixels[:20], y_test=labels[:20]
+    )
     return path
 
 
 @pytest.fixture(scope="module")
 def trained(folder: pathlib.Path, launch_environment: dict[str, str]) -> tuple[dict[str, Any], str]:
     """Results and output of a training with two seeds, of which the first is saved."""
-    args = (*TINY, "--epochs=1", "--batch_size=32", "--learning_rate=0.02", "--seeds=2", "--seed=5", *RECIPE)
+    args = (
+        *TINY,
+        "--epochs=1",
+        "--batch_size=32",
+        "--learning_rate=0.02",
+        "--seeds=2",
+        "--seed=5",
+        *RECIPE,
+    )
     code, out, error = run_eval(
-        folder, launch_environment, "--genome=tiny.json", *args, "--save=best", "--output=trained.json"
+        folder,
+        launch_environment,
+        "--genome=tiny.json",
+        *args,
+        "--save=best",
+        "--output=trained.json",
     )
     assert (code, error) == (0, "")
     return json.loads((folder / "trained.json").read_text()), out
@@ -103,8 +123,13 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
     assert 0 <= score["interval"][0] <= score["mean"] <= score["interval"][1] <= 1
     first, *epochs, result, size = out.splitlines()
     assert first.startswith("0.00 M parameters (paper: EvoA 0.22 M")
-    assert [line.rsplit(" ", 1)[0] for line in epochs] == ["seed 5  epoch 1/1  loss", "seed 6  epoch 1/1  loss"]
-    assert result.startswith(f"trained on digits, tested on digits (360 images): {score['mean']:.2%} (95 % interval ")
+    assert [line.rsplit(" ", 1)[0] for line in epochs] == [
+        "seed 5  epoch 1/1  loss",
+        "seed 6  epoch 1/1  loss",
+    ]
+    assert result.startswith(
+        f"trained on digits, tested on digits (360 images): {score['mean']:.2%} (95 % interval "
+    )
     assert result.endswith(f"standard deviation {score['std']:.2%} over 2 seeds)")
     assert size == "82 parameters, 1,576 multiply-adds"
 
@@ -112,7 +137,9 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
 def test_saved_weights_have_the_same_accuracy(
     trained: tuple[dict[str, Any], str], folder: pathlib.Path, launch_environment: dict[str, str]
 ):
-    code, out, error = run_eval(folder, launch_environment, "--weights=best", "--output=scored.json")
+    code, out, error = run_eval(
+        folder, launch_environment, "--weights=best", "--output=scored.json"
+    )
     assert (code, error) == (0, "")
     document, before = json.loads((folder / "scored.json").read_text()), trained[0]
     accuracy = before["scores"][0]["accuracies"][0]
@@ -121,12 +148,20 @@ def test_saved_weights_have_the_same_accuracy(
             "resize": "stretch",
             "mean": accuracy,
             "std": None,
-            "interval": list(wilson_interval(accuracy, 360)),
+            "interval": list(accuracy_interval(accuracy, 360)),
             "accuracies": [accuracy],
             "images": 360,
         }
     ]
-    same = ("trained_on", "tested_on", "parameters", "multiply_adds", "genome", "versions", "device")
+    same = (
+        "trained_on",
+        "tested_on",
+        "parameters",
+        "multiply_adds",
+        "genome",
+        "versions",
+        "device",
+    )
     assert {name: document[name] for name in same} == {name: before[name] for name in same}
     assert document.keys() == {*same, "scores", "seconds"}
     assert f"{accuracy:.2%}" in out
@@ -140,29 +175,46 @@ def test_other_data_is_scored_resized_in_both_ways(
     assert (code, error) == (0, "")
     document = json.loads((folder / "foreign.json").read_text())
     assert (document["trained_on"], document["tested_on"]) == ("digits", "others.npz")
-    assert [(score["resize"], score["images"]) for score in document["scores"]] == [("stretch", 20), ("mnist_box", 20)]
+    assert [(score["resize"], score["images"]) for score in document["scores"]] == [
+        ("stretch", 20),
+        ("mnist_box", 20),
+    ]
     assert "tested on others.npz resized by mnist_box (20 images)" in out
 
 
-def test_a_workdir_resumes_and_is_one_trainings_own(folder: pathlib.Path, launch_environment: dict[str, str]):
+def test_a_workdir_resumes_and_is_one_trainings_own(
+    folder: pathlib.Path, launch_environment: dict[str, str]
+):
     args = ("--model=small_cnn", "--epochs=2", "--train_examples=64", "--workdir=long")
     outcome = run_eval(folder, launch_environment, *args, "--train_examples=9999")
     assert_refused(outcome, "train_examples=9999 is not possible")
     assert not (folder / "long").exists()
     code, out, error = run_eval(folder, launch_environment, *args)
-    assert (code, error) == (0, "") and "epoch 2/2" in out and "19,258 parameters, 138,720 multiply-adds" in out
+    assert (
+        (code, error) == (0, "")
+        and "epoch 2/2" in out
+        and "19,258 parameters, 138,720 multiply-adds" in out
+    )
     code, again, error = run_eval(folder, launch_environment, *args)
-    assert (code, error) == (0, "") and "epoch" not in again and again.splitlines()[-2:] == out.splitlines()[-2:]
+    assert (
+        (code, error) == (0, "")
+        and "epoch" not in again
+        and again.splitlines()[-2:] == out.splitlines()[-2:]
+    )
     assert load_weights(folder / "long" / "weights")[0]["model"] == "small_cnn"
     outcome = run_eval(folder, launch_environment, *args, "--learning_rate=0.1")
-    assert_refused(outcome, "long holds another training (see long/training.json); give another --workdir")
+    assert_refused(
+        outcome, "long holds another training (see long/training.json); give another --workdir"
+    )
     (folder / "search").mkdir()
     (folder / "search" / "config.json").write_text("{}")
     outcome = run_eval(folder, launch_environment, *args, "--workdir=search")
     assert_refused(outcome, "search is a link or the folder of a search; give another --workdir")
 
 
-def test_diverged_training_is_told_in_one_line(folder: pathlib.Path, launch_environment: dict[str, str]):
+def test_diverged_training_is_told_in_one_line(
+    folder: pathlib.Path, launch_environment: dict[str, str]
+):
     args = (*TINY, "--epochs=2", "--train_examples=128", "--learning_rate=1e38", "--save=diverged")
     outcome = run_eval(folder, launch_environment, "--genome=tiny.json", *args)
     assert_refused(outcome, "; a lower learning rate may help")
@@ -195,25 +247,48 @@ WRONG_USES: dict[tuple[str, ...], str] = {
         "--save=new",
         "--workdir=new",
     ): "--save is not needed: the first seed's weights will be in new/weights",
-    ("--weights=best", "--workdir=new"): "--workdir is for training; with --weights nothing is trained",
+    (
+        "--weights=best",
+        "--workdir=new",
+    ): "--workdir is for training; with --weights nothing is trained",
     ("--weights=best", "--save=new"): "--save is for training; with --weights nothing is trained",
-    ("--weights=best", "--recipe=modern"): "--recipe is for training; with --weights nothing is trained",
+    (
+        "--weights=best",
+        "--recipe=modern",
+    ): "--recipe is for training; with --weights nothing is trained",
     ("--genome=evoZ",): "genome 'evoZ' is neither a file nor one of the shipped ones",
     ("--genome=torn.json",): "torn.json: not a JSON document",
-    ("--genome=cyclic.json",): "cyclic.json: normal: node 0: input 2 is not one of the earlier states 0 to 1",
-    (GENOME_FLAG, "--dataset=cats"): "dataset=cats is not known: use digits, ",
-    (GENOME_FLAG, "--num_normal_cells=5"): "its 4 reductions need images of at least 16x16 pixels, these have 8x8",
+    (
+        "--genome=cyclic.json",
+    ): "cyclic.json: normal: node 0: input 2 is not one of the earlier states 0 to 1",
+    (GENOME_FLAG, "--dataset=cats"): "dataset=cats is not known and no such file or folder exists: ",
+    (
+        GENOME_FLAG,
+        "--num_normal_cells=5",
+    ): "its 4 reductions need images of at least 16x16 pixels, these have 8x8",
     (GENOME_FLAG, "--save=there"): "--save=there exists already; give a new folder",
-    (GENOME_FLAG, "--output=nowhere/x.json"): "--output=nowhere/x.json: its folder does not exist; create it first",
+    (
+        GENOME_FLAG,
+        "--output=nowhere/x.json",
+    ): "--output=nowhere/x.json: its folder does not exist; create it first",
     (GENOME_FLAG, "--output=there"): "--output=there is a folder; give the name of a file",
     (GENOME_FLAG, "--chanels=2"): "Unknown command line flag 'chanels'",
-    (GENOME_FLAG, "--epochs=many"): "flag --epochs=many: invalid literal for int() with base 10: 'many'",
-    (GENOME_FLAG, "--conv_kind=dense"): "flag --conv_kind=dense: value should be one of <separable|full>",
+    (
+        GENOME_FLAG,
+        "--epochs=many",
+    ): "flag --epochs=many: invalid literal for int() with base 10: 'many'",
+    (
+        GENOME_FLAG,
+        "--conv_kind=dense",
+    ): "flag --conv_kind=dense: value should be one of <separable|full>",
     (GENOME_FLAG, "--seeds=0"): "flag --seeds=0: 0 is not a positive integer",
     (GENOME_FLAG, "--recipe=old"): "flag --recipe=old: value should be one of <paper|modern>",
     (GENOME_FLAG, "--warmup=1"): "warmup=1.0 is not possible: it lies in [0, 1)",
     (GENOME_FLAG, "--epochs=0"): "epochs=0 is not possible: the smallest value is 1",
-    (GENOME_FLAG, "epochs=3"): "unexpected argument 'epochs=3'; flags are written --name=value, see --help",
+    (
+        GENOME_FLAG,
+        "epochs=3",
+    ): "unexpected argument 'epochs=3'; flags are written --name=value, see --help",
 }
 
 

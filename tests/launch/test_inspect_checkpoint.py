@@ -1,4 +1,6 @@
-"""The launcher from outside: text, JSON, the exported genome, and one line for what cannot be used; all without JAX."""
+"""The launcher from outside: text, JSON, the exported genome, and one line for what cannot be used;
+all without JAX.
+"""
 
 import json
 import os
@@ -7,10 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from test_report import LAST, RESULT, individual_record, retraining, table_records, write_run
+from builders_runs import LAST, RESULT, individual_record, retraining, table_records, write_run
 
-from jaxevo.reports import summary as report
-from jaxevo.search_space import genome as genomes
+from jaxevo.reports import summary
+from jaxevo.search_space import genome_files
 
 LAUNCHER = pathlib.Path(__file__).parents[2] / "launch" / "inspect_checkpoint.py"
 
@@ -23,7 +25,9 @@ def start(folder: pathlib.Path, *arguments: str, columns: int = 80) -> subproces
     environment = os.environ | {"PYTHONPATH": paths, "COLUMNS": str(columns)}
     command = [sys.executable, str(LAUNCHER), *arguments]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=folder, env=environment, encoding="utf-8", stdout=pipe, stderr=pipe)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, encoding="utf-8", stdout=pipe, stderr=pipe
+    )
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int | None, str, str]:
@@ -33,7 +37,9 @@ def finish(process: subprocess.Popen[str]) -> tuple[int | None, str, str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A finished run, one of two candidates, one of none, a damaged one, and a folder that is no run."""
+    """A finished run, one of two candidates, one of none, a damaged one, and a folder that is no
+    run.
+    """
     folder = tmp_path_factory.mktemp("runs")
     (folder / "other").mkdir()
     records = table_records()
@@ -65,7 +71,8 @@ def test_text_and_json(folder):
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for line in (
         "state complete",
-        "0 60.00% 55.00% 1.0 2.0 3 0 1 ━━━━━━━━━━──",  # 18 from 37.5 % to 70 %: 9.7 are 55 %, 12.5 are 60 %
+        # 18 from 37.5 % to 70 %: 9.7 are 55 %, 12.5 are 60 %
+        "0 60.00% 55.00% 1.0 2.0 3 0 1 ━━━━━━━━━━──",
         "3 1 70.00% 1 2 10 2 0 crossover, [red]",
         "crossover 4 1/4 = 25% (5% to 70%) 2/4 = 50% (15% to 85%)",
         "2 0 60.00% 64.00%",
@@ -77,7 +84,10 @@ def test_text_and_json(folder):
         "output = concat( node 0, node 1 )",
     ):
         assert line in lines, line
-    assert "failed: [bold]not finite[/bold] :smile: [/]\\x1b[31m\n1: failed, generation 0, random\n" in young
+    assert (
+        "failed: [bold]not finite[/bold] :smile: [/]\\x1b[31m\n1: failed, generation 0, random\n"
+        in young
+    )
     assert "incomplete: in generation 0 of 2, 2 candidates known" in young
     assert "0 candidates known" in empty and "POPULATION" not in empty
 
@@ -86,8 +96,10 @@ def test_text_and_json(folder):
     assert [individual["id"] for individual in parsed["lineage"]] == [2]
     assert [individual["id"] for individual in parsed["population"]] == [3, 5]
     assert parsed["operators"][0]["survived"]["successes"] == 2
-    assert genomes.load(folder / "exported.json")[1]["id"] == 2
-    pictures = {path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()}
+    assert genome_files.load(folder / "exported.json")[1]["id"] == 2
+    pictures = {
+        path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()
+    }
     progress = ["progress.png", "progress.svg"]
     assert pictures == {
         "run": ["cells.png", "cells.svg", *progress],
@@ -95,9 +107,12 @@ def test_text_and_json(folder):
         "genomes": ["evoA.png", "evoA.svg"],
     }
     assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
-    for name, cell in vars(genomes.find("evoA")[0]).items():
-        assert "\n".join([f"{name.upper()} CELL OF evoA.json", *report.draw(cell)]) in genome
-        assert f"{name.title()} cell, B = {cell.num_nodes}" in (folder / "of" / "genomes" / "evoA.svg").read_text()
+    for name, cell in vars(genome_files.find("evoA")[0]).items():
+        assert "\n".join([f"{name.upper()} CELL OF evoA.json", *summary.draw(cell)]) in genome
+        assert (
+            f"{name.title()} cell, B = {cell.num_nodes}"
+            in (folder / "of" / "genomes" / "evoA.svg").read_text()
+        )
 
 
 def test_errors_are_one_line(folder):
@@ -117,7 +132,9 @@ def test_errors_are_one_line(folder):
         "nothing to export": ("--workdir=empty", "--export_best=new.json"),
         "No such file or directory": ("--workdir=run", "--export_best=nowhere/new.json"),
     }
-    for message, process in [(message, start(folder, *arguments)) for message, arguments in cases.items()]:
+    for message, process in [
+        (message, start(folder, *arguments)) for message, arguments in cases.items()
+    ]:
         code, out, err = finish(process)
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert err.startswith("error: ") and message in err

@@ -1,4 +1,6 @@
-"""Hand-designed networks: their published sizes, what they compute, and that they are saved and loaded like genomes."""
+"""Hand-designed networks: their published sizes, what they compute, and that they are saved and
+loaded like genomes.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,10 @@ from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.errors import InputError
 from jaxevo.networks import ops
 from jaxevo.networks.baselines import BASELINES, Baseline, describe, from_description
+from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
-from jaxevo.training.engines import Problem
-from jaxevo.training.trainer import split
 
 RESNET, SMALL = Baseline("resnet18"), Baseline("small_cnn")
 
@@ -28,12 +29,24 @@ RESNET, SMALL = Baseline("resnet18"), Baseline("small_cnn")
     [
         # torchvision's ResNet18 for ImageNet has 11,689,512 parameters and 1.814 G multiply-adds.
         (RESNET, (224, 224, 3), 1000, (11_689_512, 1_814_073_344)),
-        # The paper's 11.18 M: 990 classes fewer of 513 parameters, then 2 channels fewer of 64 x 7 x 7.
+        # The paper's 11.18 M: 990 classes fewer of 513 parameters, then 2 channels fewer of 64 x 7
+        # x 7.
         (RESNET, (32, 32, 3), 10, (11_689_512 - 990 * 513, None)),
         (RESNET, (28, 28, 1), 10, (11_689_512 - 990 * 513 - 2 * 64 * 49, None)),
-        # 9 (16 + 16 x 32 + 32 x 48) weights, two for each of 96 normalised channels, 49 x 10 in the head.
-        (SMALL, (28, 28, 1), 10, (18_576 + 192 + 490, 9 * (784 * 16 + 196 * 512 + 49 * 1536) + 480)),
-        (SMALL, (9, 5, 3), 7, (9 * (48 + 512 + 1536) + 192 + 343, 9 * (45 * 48 + 8 * 512 + 2 * 1536) + 336)),
+        # 9 (16 + 16 x 32 + 32 x 48) weights, two for each of 96 normalised channels, 49 x 10 in the
+        # head.
+        (
+            SMALL,
+            (28, 28, 1),
+            10,
+            (18_576 + 192 + 490, 9 * (784 * 16 + 196 * 512 + 49 * 1536) + 480),
+        ),
+        (
+            SMALL,
+            (9, 5, 3),
+            7,
+            (9 * (48 + 512 + 1536) + 192 + 343, 9 * (45 * 48 + 8 * 512 + 2 * 1536) + 336),
+        ),
     ],
 )
 def test_sizes_by_hand(baseline, image_shape, classes, expected):
@@ -48,7 +61,9 @@ def test_what_is_built_has_these_sizes(name, image_shape, monkeypatch):
     monkeypatch.setattr(ops, "_MAX_SHIFTED", 0)  # convolutions appear as such
     module = Baseline(name).build(image_shape, 5, "float32", (1, 2))
     _, params, _ = split(module)
-    traced = jax.make_jaxpr(lambda images: module(images, train=False))(np.zeros((1, *image_shape), np.uint8))
+    traced = jax.make_jaxpr(lambda images: module(images, train=False))(
+        np.zeros((1, *image_shape), np.uint8)
+    )
     multiply_adds = 0
     for equation in traced.eqns:
         weights = equation.invars[-1].aval.shape
@@ -62,19 +77,23 @@ def test_what_is_built_has_these_sizes(name, image_shape, monkeypatch):
 
 
 def test_a_seed_decides_the_weights():
-    first, same, other = (split(SMALL.build((8, 8, 1), 10, "float32", seed))[1] for seed in (0, 0, 1))
+    first, same, other = (
+        split(SMALL.build((8, 8, 1), 10, "float32", seed))[1] for seed in (0, 0, 1)
+    )
     chex.assert_trees_all_equal(first, same)
     assert any(
-        np.any(np.asarray(a) != np.asarray(b)) for a, b in zip(*map(jax.tree.leaves, (first, other)), strict=True)
+        np.any(np.asarray(a) != np.asarray(b))
+        for a, b in zip(*map(jax.tree.leaves, (first, other)), strict=True)
     )
 
 
 def test_the_small_cnn_learns_and_comes_back_from_its_folder(few_digits, tmp_path: pathlib.Path):
     train, validation = few_digits
-    problem = Problem(NetworkConfig(), (8, 8, 1), 10)
+    builder = NetworkBuilder(NetworkConfig(), (8, 8, 1), 10)
     source = Source("digits", tuple("0123456789"), "stretch")
     config = TrainingConfig(epochs=20, batch_size=16, learning_rate=1e-2)
-    ((classifier, seconds),) = train_classifiers(SMALL, problem, train, source, config, (0,))
+    trained = train_classifiers(SMALL, builder, train, source=source, config=config, seeds=(0,))
+    ((classifier, seconds),) = trained
     accuracy = classifier.accuracy(validation)
     assert accuracy > 0.6 and seconds > 0  # chance is 0.1, with a standard deviation of 0.03
     classifier.save(tmp_path / "best")
@@ -89,8 +108,15 @@ def test_descriptions_are_read_back():
 
 
 def test_what_cannot_be_built_is_refused():
-    with pytest.raises(InputError, match="model=vgg is not known; choose one of resnet18, small_cnn"):
+    with pytest.raises(
+        InputError, match="model=vgg is not known; choose one of resnet18, small_cnn"
+    ):
         Baseline("vgg")
-    for refused in (SMALL.complexity, lambda shape, classes: SMALL.build(shape, classes, "float32", 0)):
-        with pytest.raises(InputError, match="small_cnn needs images of at least 4x4 pixels, these have 8x3"):
+    for refused in (
+        SMALL.complexity,
+        lambda shape, classes: SMALL.build(shape, classes, "float32", 0),
+    ):
+        with pytest.raises(
+            InputError, match="small_cnn needs images of at least 4x4 pixels, these have 8x3"
+        ):
             refused((8, 3, 1), 10)

@@ -21,7 +21,10 @@ def normal(rng: np.random.Generator, *shape: int) -> jax.Array:
 
 def assert_same(function, reference, *args: jax.Array, exact: bool = False) -> None:
     """Equal values, and equal gradients for a random output gradient."""
-    (y, pullback), (expected, reference_pullback) = jax.vjp(function, *args), jax.vjp(reference, *args)
+    (y, pullback), (expected, reference_pullback) = (
+        jax.vjp(function, *args),
+        jax.vjp(reference, *args),
+    )
     g = normal(np.random.default_rng(1), *y.shape)
     tolerance = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-3, "atol": 2e-4}
     for found, wanted in zip((y, *pullback(g)), (expected, *reference_pullback(g)), strict=True):
@@ -35,7 +38,12 @@ def test_depthwise_is_a_grouped_convolution(shape, k):
 
     def reference(x, kernel):
         return jax.lax.conv_general_dilated(
-            x, kernel[:, None], (1, 1), "SAME", dimension_numbers=LAYOUT, feature_group_count=shape[0]
+            x,
+            kernel[:, None],
+            (1, 1),
+            "SAME",
+            dimension_numbers=LAYOUT,
+            feature_group_count=shape[0],
         )
 
     assert_same(ops.depthwise, reference, normal(rng, *shape), normal(rng, shape[0], k, k))
@@ -46,12 +54,16 @@ def test_pointwise_is_a_1x1_convolution(shape):
     rng = np.random.default_rng(0)
 
     def reference(x, weight):
-        return jax.lax.conv_general_dilated(x, weight[:, :, None, None], (1, 1), "SAME", dimension_numbers=LAYOUT)
+        return jax.lax.conv_general_dilated(
+            x, weight[:, :, None, None], (1, 1), "SAME", dimension_numbers=LAYOUT
+        )
 
     assert_same(ops.pointwise, reference, normal(rng, *shape), normal(rng, 5, shape[0]))
 
 
-@pytest.mark.parametrize(("shape", "k", "stride"), [(SHAPES[0], 3, 1), (SHAPES[0], 7, 2), (SHAPES[1], 3, 2)])
+@pytest.mark.parametrize(
+    ("shape", "k", "stride"), [(SHAPES[0], 3, 1), (SHAPES[0], 7, 2), (SHAPES[1], 3, 2)]
+)
 @pytest.mark.parametrize("limit", [0, 1 << 25])
 def test_full_convolution_in_both_of_its_forms(shape, k, stride, limit, monkeypatch):
     monkeypatch.setattr(ops, "_MAX_SHIFTED", limit)
@@ -59,7 +71,9 @@ def test_full_convolution_in_both_of_its_forms(shape, k, stride, limit, monkeypa
 
     def reference(x, kernel):
         padded = jnp.pad(x, ((0, 0), padding, padding, (0, 0)))
-        return jax.lax.conv_general_dilated(padded, kernel, (stride, stride), "VALID", dimension_numbers=LAYOUT)
+        return jax.lax.conv_general_dilated(
+            padded, kernel, (stride, stride), "VALID", dimension_numbers=LAYOUT
+        )
 
     @jax.jit
     def function(x, kernel):
@@ -111,7 +125,9 @@ def test_batch_norm_and_its_statistics(shape):
 
     def reference(x, scale, bias):
         mean, var = x.mean((1, 2, 3), keepdims=True), x.var((1, 2, 3), keepdims=True)
-        return (x - mean) / jnp.sqrt(var + ops.EPSILON) * scale[:, None, None, None] + bias[:, None, None, None]
+        return (x - mean) / jnp.sqrt(var + ops.EPSILON) * scale[:, None, None, None] + bias[
+            :, None, None, None
+        ]
 
     assert_same(lambda *args: ops.batch_norm(*args)[0], reference, x, scale, bias)
     _, mean, var = ops.batch_norm(x, scale, bias)
@@ -125,8 +141,16 @@ def test_batch_norm_and_its_statistics(shape):
 @pytest.mark.parametrize("op", OPS)
 def test_every_operation_keeps_shape_and_type_in_bfloat16(op: Op):
     x = normal(np.random.default_rng(0), 3, 5, 4, 2)
-    kernel = normal(np.random.default_rng(1), 3, op.kernel_size, op.kernel_size) if op.kernel_size else None
-    short = ops.spatial(op, x.astype(jnp.bfloat16), None if kernel is None else kernel.astype(jnp.bfloat16))
+    kernel = (
+        normal(np.random.default_rng(1), 3, op.kernel_size, op.kernel_size)
+        if op.kernel_size
+        else None
+    )
+    short = ops.spatial(
+        op, x.astype(jnp.bfloat16), None if kernel is None else kernel.astype(jnp.bfloat16)
+    )
     assert short.shape == x.shape
     assert short.dtype == jnp.bfloat16
-    np.testing.assert_allclose(short.astype(jnp.float32), ops.spatial(op, x, kernel), rtol=0.1, atol=0.2)
+    np.testing.assert_allclose(
+        short.astype(jnp.float32), ops.spatial(op, x, kernel), rtol=0.1, atol=0.2
+    )

@@ -5,14 +5,15 @@ import json
 from typing import Any
 
 import pytest
+from builders_runs import GENOME, LAST, RESULT, individual_record, table_records, write_run
 from scipy.stats import ttest_1samp
-from test_report import GENOME, LAST, RESULT, individual_record, table_records, write_run
 
 from jaxevo.reports import comparison
 from jaxevo.reports.comparison import Failure, Outcome
-from jaxevo.run import records
+from jaxevo.run.reader import load_run
 
-# strategy, seed, best validation, test accuracy, parameters, trainings, candidates, generations, winner, curve
+# strategy, seed, best validation, test accuracy, parameters, trainings, candidates, generations,
+# winner, curve
 TABLE = [
     Outcome("rea", 0, 0.90, 0.89, 1000, 3, 4, 2, "a", (0.5, 0.8, 0.9)),
     Outcome("rea", 1, 0.94, 0.91, 3000, 3, 3, 1, "b", (0.0, 0.8, 0.94)),
@@ -28,7 +29,7 @@ def of_strategy(name: str, outcomes: list[Outcome], **changed: Any) -> list[Outc
 def test_what_came_out_of_a_run(tmp_path):
     workdir = write_run(tmp_path / "run", [*table_records(), individual_record(LAST)])
     workdir.result.write_text(json.dumps(RESULT))
-    found = comparison.outcome("aging", records.load(workdir))
+    found = comparison.outcome("aging", load_run(workdir))
     # Fitness in order: 0.5, failed, 0.6, 0.7, 0.6 of another's, 0.65, 0.1.
     assert found.curve == (0.5, 0.5, 0.6, 0.7, 0.7, 0.7)
     assert found == Outcome("aging", 0, 0.7, 0.55, 10, 6, 7, 3, GENOME.canonical_key(), found.curve)
@@ -43,7 +44,9 @@ def test_curves_are_filled_up_by_their_best():
 def test_summary():
     rea, random = comparison.summary(TABLE)
     assert (rea["strategy"], rea["seeds"], random["strategy"]) == ("rea", 2, "random")
-    assert rea["validation"] == pytest.approx(0.92) and rea["validation_sd"] == pytest.approx(0.04 / 2**0.5)
+    assert rea["validation"] == pytest.approx(0.92) and rea["validation_sd"] == pytest.approx(
+        0.04 / 2**0.5
+    )
     assert (rea["test"], rea["parameters"], rea["duplicates"]) == pytest.approx((0.9, 2000, 0.125))
     assert comparison.summary(TABLE[:1])[0]["test_sd"] is None
 
@@ -55,7 +58,11 @@ def test_paired_tests():
     assert validation["wilcoxon_p"] == 0.5  # of four possible signs two are as extreme
     assert validation["t_p"] == pytest.approx(ttest_1samp([0.10, 0.04], 0).pvalue)
     (alone, _) = comparison.paired_tests([TABLE[0], TABLE[2]])
-    assert (alone["difference"], alone["wilcoxon_p"], alone["t_p"]) == (pytest.approx(0.1), None, None)
+    assert (alone["difference"], alone["wilcoxon_p"], alone["t_p"]) == (
+        pytest.approx(0.1),
+        None,
+        None,
+    )
     same = comparison.paired_tests([*TABLE[:2], *of_strategy("twin", TABLE[:2])])
     assert [(row["difference"], row["wilcoxon_p"]) for row in same] == [(0, None)] * 2
 
@@ -75,17 +82,24 @@ def test_markdown_says_how_much_the_seeds_can_show():
         "| rea - random | validation | +7.00 points | 0.500 | 0.258 |",
     ):
         assert line in text.splitlines()
-    assert "with 2 seeds the Wilcoxon test cannot give less than 0.5. So few seeds can hardly show" in text
+    assert (
+        "with 2 seeds the Wilcoxon test cannot give less than 0.5. So few seeds can hardly show"
+        in text
+    )
     assert "| 90.00% | 89.00% |" in (one := comparison.markdown([TABLE[0], TABLE[2]], "One seed."))
     assert "With one seed nothing can be said about chance." in one
-    many = [dataclasses.replace(each, seed=seed) for seed in range(10) for each in (TABLE[0], TABLE[2])]
+    many = [
+        dataclasses.replace(each, seed=seed) for seed in range(10) for each in (TABLE[0], TABLE[2])
+    ]
     of_many = comparison.markdown(many, "")
     assert "cannot give less than 0.00195." in of_many and "hardly" not in of_many
 
 
 def test_the_curves_in_a_table():
     lines = comparison.markdown(TABLE, "").splitlines()
-    at = lines.index("| best validation so far after trainings | 1 | 2 | 3 |")  # a sixth and a third of 3 are both 1
+    at = lines.index(
+        "| best validation so far after trainings | 1 | 2 | 3 |"
+    )  # a sixth and a third of 3 are both 1
     assert lines[at + 2 : at + 4] == [
         "| rea | 25.00% ± 35.36 | 80.00% ± 0.00 | 92.00% ± 2.83 |",
         "| random | 70.00% ± 0.00 | 80.00% ± 0.00 | 85.00% ± 7.07 |",
@@ -98,7 +112,10 @@ def test_the_curves_in_a_table():
 
 @pytest.mark.parametrize("change", [{"curve": (0.5, 0.9, 0.9)}, {"winner": "e"}])
 def test_strategies_that_found_the_same_are_named(change: dict[str, Any]):
-    twins = [*of_strategy("twin", TABLE[:2]), *of_strategy("third", TABLE[1::-1])]  # the order makes no difference
+    twins = [
+        *of_strategy("twin", TABLE[:2]),
+        *of_strategy("third", TABLE[1::-1]),
+    ]  # the order makes no difference
     assert comparison.alike([*TABLE, *twins]) == [["rea", "twin", "third"]]
     said = "rea, twin and third found the same in every seed: this budget cannot tell them apart."
     assert said in comparison.markdown([*TABLE, *twins], "").splitlines()
@@ -110,12 +127,20 @@ def test_strategies_that_found_the_same_are_named(change: dict[str, Any]):
 def test_a_strategy_that_selected_nothing_is_named():
     said = "random never got beyond its first generation: within this budget it selected nothing."
     assert "first generation" not in comparison.markdown(TABLE, "")
-    lines = comparison.markdown([*TABLE[:2], *of_strategy("random", TABLE[2:], generations=1)], "").splitlines()
-    assert said in lines and not any(line.startswith("rea never") for line in lines)  # of rea one seed did
+    lines = comparison.markdown(
+        [*TABLE[:2], *of_strategy("random", TABLE[2:], generations=1)], ""
+    ).splitlines()
+    assert said in lines and not any(
+        line.startswith("rea never") for line in lines
+    )  # of rea one seed did
 
 
 def test_failed_runs_are_left_out_by_name():
-    failures = [Failure("rea", 2, "all is NaN"), Failure("aco", 0, "too large"), Failure("aco", 1, "too large")]
+    failures = [
+        Failure("rea", 2, "all is NaN"),
+        Failure("aco", 0, "too large"),
+        Failure("aco", 1, "too large"),
+    ]
     text = comparison.markdown(TABLE, "", failures)
     for line in (
         "| rea | 2, 1 failed | 92.00% ± 2.83 | 90.00% ± 1.41 | 2,000 | 3.0 | 12% |",
@@ -136,5 +161,7 @@ def test_rows_and_document():
         **{"strategy": "rea", "seed": 1, "validation": 0.94, "test": 0.91},
         **{"parameters": 3000, "trainings": 3, "candidates": 3, "generations": 1},
     }
-    document = json.loads(json.dumps(comparison.document(TABLE, {"rea": {"max_nodes": 6}}), allow_nan=False))
+    document = json.loads(
+        json.dumps(comparison.document(TABLE, {"rea": {"max_nodes": 6}}), allow_nan=False)
+    )
     assert document["runs"][0]["curve"] == [0.5, 0.8, 0.9] and len(document["tests"]) == 2

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import collections
+from typing import Any
 
-import numpy as np
 import pytest
 from conftest import random_genomes
 
 from jaxevo import config as configs
-from jaxevo.config import SearchConfig
+from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.evaluator import Evaluation
+from jaxevo.stopwatch import Stopwatch
 
 GENOMES = random_genomes(5, 1, 2, seed=4)
 JOBS = [(genome, (0, number)) for number, genome in enumerate(GENOMES)]
 
 
 class Written:
-    """Stands for an evaluator and for workers: writes down what it is asked, and takes two seconds for each."""
+    """Stands for an evaluator and for workers; writes down what it is asked.
+
+    A result is waited for for two seconds, by a clock of its own.
+    """
 
     def __init__(self, candidates_per_step: int = 1):
         settings = {"candidates_per_step": candidates_per_step, "mating_pool": "survivors"}
         self.config = configs.replace(SearchConfig(), settings)
         self.asked: list[object] = []
-        self.spent: collections.Counter[str] = collections.Counter()
+        self.now = 0.0
+        self.stopwatch = Stopwatch(lambda: self.now)
 
-    def evaluate_several(self, genomes, seeds, subset):
-        assert [GENOMES[number] for _, number in seeds] == list(genomes) and list(subset) == [0, 1]
+    def evaluate_several(self, genomes, seeds):
+        assert [GENOMES[number] for _, number in seeds] == list(genomes)
         self.asked.append([number for _, number in seeds])
-        return [Evaluation(number / 10, None, None, {"train": 2.0}) for _, number in seeds]
+        return [Evaluation(number / 10) for _, number in seeds]
 
     def expect(self, genome):
         self.asked.append(f"expect {GENOMES.index(genome)}")
@@ -40,11 +44,12 @@ class Written:
 
     def result(self, seed):
         self.asked.append(f"result {seed[1]}")
-        return Evaluation(seed[1] / 10, None, None, {})
+        self.now += 2
+        return Evaluation(seed[1] / 10)
 
 
-def dispatch(written: Written, by_workers: bool = False) -> Dispatcher:
-    return Dispatcher(written, np.arange(2), written if by_workers else None, written.spent.update)
+def dispatch(written: Any, by_workers: bool = False) -> Dispatcher:
+    return Dispatcher(written, written if by_workers else None)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_as_many_in_a_step_as_it_takes_and_the_next_is_expected(at_once: int, ex
     dispatcher = dispatch(written)
     found = [dispatcher.evaluate(JOBS[number:]).accuracy for number in range(5)]
     assert found == [0.0, 0.1, 0.2, 0.3, 0.4]
-    assert written.asked == expected and written.spent == {"train": 10.0}
+    assert written.asked == expected
 
 
 def test_what_was_done_ahead_is_not_done_again_where_others_come_between():
@@ -75,7 +80,7 @@ def test_what_was_done_ahead_is_not_done_again_where_others_come_between():
 
 def test_the_genome_at_hand_is_not_expected_for_its_other_seeds():
     written = Written()
-    written.evaluate_several = lambda genomes, seeds, subset: [Evaluation(0.5, None, None, {})]
+    written.evaluate_several = lambda genomes, seeds: [Evaluation(0.5)]
     dispatch(written).evaluate([(GENOMES[0], (0, 0)), (GENOMES[0], (0, 1)), (GENOMES[1], (0, 2))])
     assert written.asked == ["expect 1"]
 
@@ -84,4 +89,11 @@ def test_workers_are_given_everything_and_waited_for_the_first():
     written = Written()
     assert dispatch(written, by_workers=True).evaluate(JOBS[1:4]).accuracy == 0.1
     assert written.asked == ["submit 1", "submit 2", "submit 3", "result 1"]
-    assert written.spent.keys() == {"train"} and written.spent["train"] >= 0
+    assert written.stopwatch.seconds == {"train": 2.0}  # workers overlap, so the waiting counts
+
+
+def test_no_worker_is_started_where_none_is_asked_for(digits):
+    written: Any = Written()
+    with Dispatcher.open(written, WorkerConfig(workers=0), digits) as dispatcher:
+        assert dispatcher.workers is None
+        assert dispatcher.evaluate(JOBS).accuracy == 0

@@ -7,12 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from builders import chain
 from rich.console import Console
 
 from jaxevo.config import EvolutionConfig, SearchConfig
-from jaxevo.run.progress import RunReporter, format_duration
+from jaxevo.run.progress import RunReporter
+from jaxevo.run.records import Candidate
+from jaxevo.strategies.individual import Individual
 
-EVOLUTION = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3)  # 2 + 1 * 3 = 5 candidates
+EVOLUTION = EvolutionConfig(
+    population_size=2, num_offspring=1, num_generations=3
+)  # 2 + 1 * 3 = 5 candidates
 CONFIG = SearchConfig(evolution=EVOLUTION)
 
 
@@ -20,14 +25,17 @@ def reporter_to(file: io.StringIO, terminal: bool = False) -> RunReporter:
     return RunReporter(CONFIG, Console(file=file, force_terminal=terminal, width=300))
 
 
-def record(number: int, **fields: Any) -> dict[str, Any]:
+def candidate(number: int, fitness: float | None = None, **fields: Any) -> Candidate:
     seconds = {"compile": 100.0, "train": 9.0, "evaluate": 1.0}
-    blank = {"id": number, "generation": max(0, number - 1), "fitness": None, "reused": None, "failure": None}
-    return blank | {"parameters": 12_345, "seconds": seconds} | fields
+    individual = Individual(number, chain(1), max(0, number - 1), fitness=fitness)
+    sizes = {"parameters": 12_345, "multiply_adds": 1, "seconds": seconds}
+    return Candidate(individual, **sizes | fields)
 
 
 def strategy(fitness: float | None) -> Any:
-    return SimpleNamespace(num_generations=3, best=None if fitness is None else SimpleNamespace(fitness=fitness))
+    return SimpleNamespace(
+        num_generations=3, best=None if fitness is None else SimpleNamespace(fitness=fitness)
+    )
 
 
 def test_lines_without_a_terminal():
@@ -35,25 +43,30 @@ def test_lines_without_a_terminal():
     reporter = reporter_to(file)
     reporter.message("resuming: 0 candidates are known already")
     # 10 s a candidate, compilation aside: 40 s for the 4 to come.
-    reporter.candidate(record(0, failure="the loss was nan in epoch 1"), strategy(None))
-    reporter.candidate(record(1, fitness=0.925), strategy(0.925))
+    reporter.candidate(candidate(0, failure="the loss was nan in epoch 1"), strategy(None))
+    reporter.candidate(candidate(1, fitness=0.925), strategy(0.925))
     # A reused fitness costs nothing: 20 s for 3, so 6.67 s each, and 2 to come.
-    reporter.candidate(record(2, fitness=0.925, reused=1, seconds={}), strategy(0.925))
-    reporter.candidate(record(3, fitness=1.0, parameters=7), strategy(1.0))
-    reporter.candidate(record(4, fitness=0.05), strategy(1.0))
+    reporter.candidate(candidate(2, fitness=0.925, reused=1, seconds={}), strategy(0.925))
+    reporter.candidate(candidate(3, fitness=1.0, parameters=7), strategy(1.0))
+    reporter.candidate(candidate(4, fitness=0.05), strategy(1.0))
     # One more than expected, as one failed.
-    reporter.candidate(record(5, fitness=0.05), strategy(1.0))
+    reporter.candidate(candidate(5, fitness=0.05), strategy(1.0))
     reporter.training("retraining the best", 1, 6, "")
     reporter.training("final training", 3, 40, "loss 0.1234")
     assert file.getvalue().replace(" parameters", "").splitlines() == [
         "resuming: 0 candidates are known already",
         "generation   0  candidate    0  failed: the loss was nan in epoch 1  "
         "best none, 0 reused (0%), 1 failed, about 40 s left",
-        "generation   0  candidate    1   92.50%     12,345  best 92.50%, 0 reused (0%), 1 failed, about 30 s left",
-        "generation   1  candidate    2   92.50%     12,345  (as 1)  best 92.50%, 1 reused (33%), 1 failed, about 13 s left",  # noqa: E501
-        "generation   2  candidate    3  100.00%          7  best 100.00%, 1 reused (25%), 1 failed, about 8 s left",
-        "generation   3  candidate    4    5.00%     12,345  best 100.00%, 1 reused (20%), 1 failed, about 0 s left",
-        "generation   4  candidate    5    5.00%     12,345  best 100.00%, 1 reused (17%), 1 failed, about 0 s left",
+        "generation   0  candidate    1   92.50%     12,345  "
+        "best 92.50%, 0 reused (0%), 1 failed, about 30 s left",
+        "generation   1  candidate    2   92.50%     12,345  (as 1)  "
+        "best 92.50%, 1 reused (33%), 1 failed, about 13 s left",
+        "generation   2  candidate    3  100.00%          7  "
+        "best 100.00%, 1 reused (25%), 1 failed, about 8 s left",
+        "generation   3  candidate    4    5.00%     12,345  "
+        "best 100.00%, 1 reused (20%), 1 failed, about 0 s left",
+        "generation   4  candidate    5    5.00%     12,345  "
+        "best 100.00%, 1 reused (17%), 1 failed, about 0 s left",
         "retraining the best  1/6",
         "final training  3/40  loss 0.1234",
     ]
@@ -62,27 +75,31 @@ def test_lines_without_a_terminal():
 def test_remaining_time_after_a_resume_is_of_this_session():
     file = io.StringIO()
     # Candidates 0 to 2 were told by the history; 10 s for the only one so far, and one to come.
-    reporter_to(file).candidate(record(3, fitness=0.5), strategy(0.5))
+    reporter_to(file).candidate(candidate(3, fitness=0.5), strategy(0.5))
     assert file.getvalue().endswith("about 10 s left\n")
 
 
 @pytest.mark.parametrize(("mating_pool", "left"), [("growing", "40 s"), ("survivors", "20 s")])
 def test_workers_shorten_the_remaining_time_where_several_work_at_once(mating_pool: str, left: str):
     file = io.StringIO()
-    config = EvolutionConfig(population_size=2, num_offspring=1, num_generations=3, mating_pool=mating_pool)
+    config = EvolutionConfig(
+        population_size=2, num_offspring=1, num_generations=3, mating_pool=mating_pool
+    )
     reporter = RunReporter(SearchConfig(evolution=config), Console(file=file, width=300), workers=2)
-    reporter.candidate(record(0, fitness=0.5), strategy(0.5))
+    reporter.candidate(candidate(0, fitness=0.5), strategy(0.5))
     assert file.getvalue().endswith(f"about {left} left\n")
 
 
-@pytest.mark.parametrize("reason", ["bad shape [/tmp/x]", "axis [batch] of f32[64,8]", "[bold]", "\\[red]", ":boom:"])
+@pytest.mark.parametrize(
+    "reason", ["bad shape [/tmp/x]", "axis [batch] of f32[64,8]", "[bold]", "\\[red]", ":boom:"]
+)
 @pytest.mark.parametrize("terminal", [False, True])
 def test_reasons_are_shown_as_they_are(reason: str, terminal: bool):
     # Rich takes square brackets for markup, and stops the program at a closing tag that was not opened.
     file = io.StringIO()
     reporter = reporter_to(file, terminal)
     with reporter.live():
-        reporter.candidate(record(0, failure=reason), strategy(None))
+        reporter.candidate(candidate(0, failure=reason), strategy(None))
     assert f"failed: {reason}" in file.getvalue()
 
 
@@ -90,7 +107,7 @@ def test_terminal_shows_bars_and_no_line_a_candidate():
     file = io.StringIO()
     reporter = reporter_to(file, terminal=True)
     with reporter.live():
-        reporter.candidate(record(0, fitness=0.5), strategy(0.5))
+        reporter.candidate(candidate(0, fitness=0.5), strategy(0.5))
         reporter.training("final training", 3, 40, "loss 0.1234")
     shown = file.getvalue()
     assert (
@@ -100,22 +117,3 @@ def test_terminal_shows_bars_and_no_line_a_candidate():
     )
     assert "final training" in shown and "3/40" in shown and "loss 0.1234" in shown
     assert "candidate" not in shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (0.4, "0 s"),
-        (59.6, "60 s"),
-        (89.4, "89 s"),
-        (90, "2 min"),
-        (150, "2 min"),  # to the nearest even number
-        (151, "3 min"),
-        (5399, "90 min"),
-        (5400, "1.5 h"),
-        (86_400, "24.0 h"),
-    ],
-)
-def test_durations(seconds: float, text: str):
-    assert format_duration(seconds) == text

@@ -1,6 +1,6 @@
-"""Searches as processes, killed at random moments and with faults injected: they end as if nothing had been.
+"""Searches as processes, killed at random moments and with faults: they end as if nothing had been.
 
-The long forms are slow: python -m pytest -m slow -s tests/test_reliability.py
+The long forms are slow: python -m pytest -m slow -s tests/run/test_reliability.py
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import psutil
 import pytest
 from conftest import REPOSITORY, timeless
 
+from jaxevo.run.history import read_lines
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.checkpoints import load_weights
 
@@ -28,7 +29,9 @@ TINY = (
     "--num_normal_cells=1 --train_examples=300 --batch_size=32 --retrain_best=2 --retrain_seeds=2 --final_epochs=6 "
     "--final_batch_size=32 --mating_pool=survivors"
 ).split()
-NUM_LINES = 16 + 4 + 1  # candidates, retrainings and the session; failures and stagnation do not occur
+NUM_LINES = (
+    16 + 4 + 1
+)  # candidates, retrainings and the session; failures and stagnation do not occur
 
 
 def command(*flags: str) -> list[str]:
@@ -36,7 +39,9 @@ def command(*flags: str) -> list[str]:
 
 
 def run(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == 0, done.stderr
     return done
 
@@ -44,12 +49,18 @@ def run(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess
 def outcome(path: pathlib.Path) -> tuple:
     """All that a run must have in common with another one of its configuration."""
     workdir = Workdir(path)
-    records, length = workdir.read_history()
+    records, length = read_lines(workdir.history)
     assert length == workdir.history.stat().st_size
     document, weights = load_weights(workdir.best_weights)
     arrays = {name: (array.dtype.name, array.tobytes()) for name, array in weights.items()}
     result = timeless(json.loads(workdir.result.read_text()))
-    return [json.dumps(timeless(r)) for r in records], result, workdir.best_genome.read_text(), document, arrays
+    return (
+        [json.dumps(timeless(r)) for r in records],
+        result,
+        workdir.best_genome.read_text(),
+        document,
+        arrays,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +77,11 @@ def progress(path: pathlib.Path) -> int:
     """Lines of the history, and then epochs of the final training."""
     workdir = Workdir(path)
     lines = workdir.history.read_bytes().count(b"\n") if workdir.history.exists() else 0
-    epochs = [int(folder.name) for folder in workdir.final_checkpoints.glob("*") if folder.name.isdecimal()]
+    epochs = [
+        int(folder.name)
+        for folder in workdir.final_checkpoints.glob("*")
+        if folder.name.isdecimal()
+    ]
     return lines + max(epochs, default=0)
 
 
@@ -79,14 +94,21 @@ def unfinished(path: pathlib.Path) -> set[int]:
     return found
 
 
-def kill_at(environment: dict[str, str], path: pathlib.Path, flags: list[str], moment: tuple[int, float]) -> str:
+def kill_at(
+    environment: dict[str, str], path: pathlib.Path, flags: list[str], moment: tuple[int, float]
+) -> str:
     """Starts the search and kills it so many seconds after so many steps; less than none: amid the next checkpoint."""
     steps, delay = moment
     before = unfinished(path)
     process = subprocess.Popen(
-        command(f"--workdir={path}", *flags), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command(f"--workdir={path}", *flags),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    while process.poll() is None and not (progress(path) >= steps and (delay >= 0 or unfinished(path) - before)):
+    while process.poll() is None and not (
+        progress(path) >= steps and (delay >= 0 or unfinished(path) - before)
+    ):
         time.sleep(0.0005)
     time.sleep(max(0, delay))
     workers = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
@@ -100,10 +122,15 @@ def kill_at(environment: dict[str, str], path: pathlib.Path, flags: list[str], m
 def draw_moments(rng: random.Random, number: int) -> list[tuple[int, float]]:
     """In the order of a run; every third amid a checkpoint while the search goes on, those being rarer than lines."""
     steps = sorted(rng.randrange(NUM_LINES + 5) for _ in range(number))
-    return [(k, -1.0 if k < NUM_LINES - 1 and rng.random() < 0.4 else rng.uniform(0, 0.4)) for k in steps]
+    return [
+        (k, -1.0 if k < NUM_LINES - 1 and rng.random() < 0.4 else rng.uniform(0, 0.4))
+        for k in steps
+    ]
 
 
-def check_killed_run(environment, path: pathlib.Path, expected: tuple, seed: int, kills: int) -> None:
+def check_killed_run(
+    environment, path: pathlib.Path, expected: tuple, seed: int, kills: int
+) -> None:
     rng = random.Random(seed)
     for moment in draw_moments(rng, kills):
         workers = rng.choice([0, 0, 2])
@@ -114,7 +141,13 @@ def check_killed_run(environment, path: pathlib.Path, expected: tuple, seed: int
 
 
 def faulty_command(plan: dict, *flags: str) -> list[str]:
-    return [sys.executable, str(REPOSITORY / "tests" / "faults.py"), json.dumps(plan), *TINY, *flags]
+    return [
+        sys.executable,
+        str(REPOSITORY / "tests" / "faults.py"),
+        json.dumps(plan),
+        *TINY,
+        *flags,
+    ]
 
 
 @pytest.mark.slow
@@ -127,14 +160,18 @@ def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, laun
         "history": {8: "ENOSPC"},
     }
     script = faulty_command(plan, f"--workdir={workdir}", "--workers=2")
-    full = subprocess.run(script, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    full = subprocess.run(
+        script, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert full.returncode == 2
     assert full.stderr.count("\n") == 1 and full.stderr.startswith("error: "), full.stderr
     assert "No space left on device" in full.stderr and "give the same command" in full.stderr
     run(launch_environment, f"--workdir={workdir}")
-    records, _ = Workdir(workdir).read_history()
+    records, _ = read_lines(Workdir(workdir).history)
     individuals = [record for record in records if record["kind"] == "individual"]
-    assert [record["id"] for record in individuals] == list(range(18))  # 16 valid ones and the failed ones, once each
+    assert [record["id"] for record in individuals] == list(
+        range(18)
+    )  # 16 valid ones and the failed ones, once each
     failures = {record["id"]: record["failure"] for record in individuals if record["failure"]}
     assert failures.keys() == {2, 3}
     assert "the loss was" in failures[2] and "learning rate" in failures[2]
@@ -144,20 +181,20 @@ def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, laun
 def test_second_interrupt_ends_it_at_once(launch_environment):
     """Also where Python sees neither, as during a long computation."""
     script = """
-import signal, sys
-sys.path.insert(0, sys.argv.pop(1))
-import common
+import signal
 
-def main():
+from jaxevo.commands import command, flags
+
+def main(console):
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     print("ready", flush=True)
     while True:
         signal.pause()
 
-common.run(main, "", "give the same command to go on")
+command.run(main, "__main__", "give the same command to go on", ["program"])
 """
-    launched = [sys.executable, "-c", script, str(REPOSITORY / "launch")]
+    launched = [sys.executable, "-c", script]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(launched, env=launch_environment, **pipes)
     assert process.stdout.readline() == "ready\n"
@@ -176,8 +213,12 @@ def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, 
 # Four checkpoints are of generations, two of the final training (its first epoch and, as it is short, only the last one
 # more), and the last one is the weights; the documents are config.json, best.json twice, and result.json.
 WRITES = {"history": [2, 13, NUM_LINES - 1], "checkpoint": [0, 3, 5, 6], "document": [0, 1, 2, 3]}
-FAILING_WRITES = [(kind, number, "ENOSPC") for kind, numbers in WRITES.items() for number in numbers]
-FAILING_WRITES += [(kind, numbers[1], fault) for kind, numbers in WRITES.items() for fault in ("EIO", "torn")]
+FAILING_WRITES = [
+    (kind, number, "ENOSPC") for kind, numbers in WRITES.items() for number in numbers
+]
+FAILING_WRITES += [
+    (kind, numbers[1], fault) for kind, numbers in WRITES.items() for fault in ("EIO", "torn")
+]
 
 
 @pytest.mark.slow
@@ -186,7 +227,9 @@ def test_write_that_fails(tmp_path, expected, launch_environment, kind, number, 
     """Torn: killed amid it."""
     plan = {"attempts": str(tmp_path), kind: {number: fault}}
     script = faulty_command(plan, f"--workdir={tmp_path / 'run'}")
-    done = subprocess.run(script, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        script, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == (-signal.SIGKILL if fault == "torn" else 2)
     if fault != "torn":
         assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
@@ -219,7 +262,11 @@ exec "$@"
     assert done.returncode == 0, done.stderr
     print(f"{free} KiB free: {done.stderr.strip()}", flush=True)
     first, second = done.stderr.splitlines()
-    assert first.startswith("error: ") and "No space left on device" in first and second == "exit code 2"
+    assert (
+        first.startswith("error: ")
+        and "No space left on device" in first
+        and second == "exit code 2"
+    )
     assert outcome(tmp_path / "run") == expected
 
 
@@ -249,7 +296,11 @@ class Memory:
         found = {}
         for name, series in (("parent", self.parent), ("workers", self.workers)):
             early, late = (
-                [size for size, number in zip(series, self.candidates, strict=True) if first <= number < first + 100]
+                [
+                    size
+                    for size, number in zip(series, self.candidates, strict=True)
+                    if first <= number < first + 100
+                ]
                 for first in (100, 400)
             )
             if any(series):
@@ -265,25 +316,39 @@ def failing(faults: dict[int, list[str]]) -> set[int]:
     return {k for k, drawn in faults.items() if len(drawn) == 2 or drawn[0] == "nan"}
 
 
-def soak(environment: dict[str, str], folder: pathlib.Path, faults: dict[int, list[str]], *flags: str) -> list[dict]:
+def soak(
+    environment: dict[str, str], folder: pathlib.Path, faults: dict[int, list[str]], *flags: str
+) -> list[dict]:
     """A search of 500 valid candidates with faults; its history apart from times, tracebacks and reasons."""
     (folder / "attempts").mkdir(parents=True)
     plan = {"attempts": str(folder / "attempts"), "candidates": faults}
     sizes = "--population_size=10 --num_offspring=10 --num_generations=49 --noreuse_fitness --train_examples=64"
-    more = [*sizes.split(), "--epochs=2", "--retrain_best=1", "--final_epochs=1", f"--workdir={folder / 'run'}", *flags]
+    more = [
+        *sizes.split(),
+        "--epochs=2",
+        "--retrain_best=1",
+        "--final_epochs=1",
+        f"--workdir={folder / 'run'}",
+        *flags,
+    ]
     begin = time.monotonic()
     with (folder / "output").open("w") as output:
-        process = subprocess.Popen(faulty_command(plan, *more), env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            faulty_command(plan, *more), env=environment, stdout=output, stderr=output
+        )
         memory = Memory(process, folder / "run" / "history.jsonl")
     assert process.returncode == 0, (folder / "output").read_text()[-2000:]
-    history = [timeless(record) for record in Workdir(folder / "run").read_history()[0]]
+    history = [timeless(record) for record in read_lines(Workdir(folder / "run").history)[0]]
     individuals = [record for record in history if record["kind"] == "individual"]
     assert [record["id"] for record in individuals] == list(range(len(individuals)))
     assert sum(record["failure"] is None for record in individuals) == 500
     met = {k: drawn for k, drawn in faults.items() if k < len(individuals)}
     assert {record["id"] for record in individuals if record["failure"]} == failing(met)
     counts = collections.Counter(" ".join(drawn) for drawn in met.values())
-    print(f"{time.monotonic() - begin:.0f} s, {len(individuals)} candidates, {len(failing(met))} failed", flags)
+    print(
+        f"{time.monotonic() - begin:.0f} s, {len(individuals)} candidates, {len(failing(met))} failed",
+        flags,
+    )
     print(f"injected: {dict(sorted(counts.items()))}")
     print(f"memory: {memory}")
     assert memory.growth()["parent"] < 1.1

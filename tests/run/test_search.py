@@ -96,7 +96,9 @@ def one_engine():
 
 @pytest.fixture(scope="module")
 def data(digits) -> SearchData:
-    return SearchData("digits", digits.train.take(np.arange(100)), digits.validation, digits.class_names)
+    return SearchData(
+        "digits", digits.train.take(np.arange(100)), digits.validation, digits.class_names
+    )
 
 
 def make(path, data, config: SearchConfig = CONFIG, workers: WorkerConfig | None = None) -> Search:
@@ -118,7 +120,9 @@ def no_final(monkeypatch):
     monkeypatch.setattr(searches, "finish", lambda search, winner, seed: {"id": winner.id})
 
 
-def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(tmp_path, data, evaluations, no_final):
+def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(
+    tmp_path, data, evaluations, no_final
+):
     whole = make(tmp_path / "whole", data).run()
     total = evaluations.count
     assert total > 20
@@ -133,7 +137,9 @@ def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(tmp_
         again, messages = make(path, data), []
         again.reporter.message = messages.append
         assert again.run() == whole
-        assert not any("is not of this search" in message for message in messages)  # its own checkpoints are used
+        assert not any(
+            "is not of this search" in message for message in messages
+        )  # its own checkpoints are used
         assert without_times(path) == expected
         assert evaluations.count == total  # nothing was trained twice
 
@@ -154,12 +160,16 @@ def test_other_strategies_resume_as_well(strategy, tmp_path, data, evaluations, 
     run = records.load(Workdir(tmp_path / "whole"))
     assert run.searched and run.replay.population
     assert sum(candidate.reused is None for candidate in run.candidates.values()) == 15
-    fitness = [c.individual.fitness for c in run.candidates.values() if c.individual.fitness is not None]
+    fitness = [
+        c.individual.fitness for c in run.candidates.values() if c.individual.fitness is not None
+    ]
     assert run.replay.best is not None and run.replay.best.fitness == max(fitness)
 
 
 def test_a_search_ends_after_so_many_trainings(tmp_path, data, evaluations, no_final):
-    config = configs.replace(CONFIG, {"max_nodes": 2, "num_generations": 50, "max_trainings": 20, "min_nodes": 1})
+    config = configs.replace(
+        CONFIG, {"max_nodes": 2, "num_generations": 50, "max_trainings": 20, "min_nodes": 1}
+    )
     make(tmp_path / "run", data, config).run()
     individuals = [r for r in without_times(tmp_path / "run") if r["kind"] == "individual"]
     reused = [record["reused"] is not None for record in individuals]
@@ -186,7 +196,9 @@ def test_a_history_of_other_genomes_is_refused(tmp_path, data, evaluations, no_f
     history = tmp_path / "run" / "history.jsonl"
     lines = history.read_text().splitlines()
     record = json.loads(lines[0])
-    record["genome"]["normal"] = record["genome"]["reduction"] = [{"inputs": [0, 0], "ops": ["identity", "identity"]}]
+    record["genome"]["normal"] = record["genome"]["reduction"] = [
+        {"inputs": [0, 0], "ops": ["identity", "identity"]}
+    ]
     history.write_text("\n".join([json.dumps(record), *lines[1:]]) + "\n")
     for step in (tmp_path / "run" / "checkpoints" / "search").iterdir():
         for file in step.rglob("data.json"):
@@ -195,7 +207,9 @@ def test_a_history_of_other_genomes_is_refused(tmp_path, data, evaluations, no_f
         make(tmp_path / "run", data).run()
 
 
-def test_isomorphic_genomes_reuse_a_fitness_and_failures_are_never_reused(tmp_path, data, evaluations, no_final):
+def test_isomorphic_genomes_reuse_a_fitness_and_failures_are_never_reused(
+    tmp_path, data, evaluations, no_final
+):
     make(tmp_path / "run", data, configs.replace(CONFIG, {"num_generations": 12})).run()
     records = [r for r in without_times(tmp_path / "run") if r["kind"] == "individual"]
     by_id = {record["id"]: record for record in records}
@@ -221,7 +235,9 @@ def test_without_reuse_everything_is_trained(tmp_path, data, evaluations, no_fin
     assert all(record["reused"] is None for record in records)
 
 
-def test_the_winner_is_the_best_of_fresh_trainings_not_the_luckiest(tmp_path, data, evaluations, no_final):
+def test_the_winner_is_the_best_of_fresh_trainings_not_the_luckiest(
+    tmp_path, data, evaluations, no_final
+):
     search = make(tmp_path / "run", data)
     winner = search.run()["id"]
     fresh: dict[int, list[float]] = {}
@@ -230,7 +246,8 @@ def test_the_winner_is_the_best_of_fresh_trainings_not_the_luckiest(tmp_path, da
     assert len(fresh) == 2 and all(len(values) == 2 for values in fresh.values())
     assert winner == max(fresh, key=lambda id_: np.mean(fresh[id_]))
     fitness = sorted(
-        (r["fitness"] for r in search.recorded.values() if r["reused"] is None and r["fitness"]), reverse=True
+        (r["fitness"] for r in search.recorded.values() if r["reused"] is None and r["fitness"]),
+        reverse=True,
     )
     assert sorted((search.recorded[id_]["fitness"] for id_ in fresh), reverse=True) == fitness[:2]
 
@@ -238,12 +255,16 @@ def test_the_winner_is_the_best_of_fresh_trainings_not_the_luckiest(tmp_path, da
 def test_failures_in_a_row_end_the_search_with_the_last_reason(tmp_path, data, monkeypatch):
     failed = Evaluation(None, "out of memory", None, {})
     monkeypatch.setattr(Evaluator, "evaluate", lambda *_: failed)
-    with pytest.raises(SearchFailedError, match="3 candidates in a row failed, the last with: out of memory"):
+    with pytest.raises(
+        SearchFailedError, match="3 candidates in a row failed, the last with: out of memory"
+    ):
         make(tmp_path / "run", data, configs.replace(CONFIG, {"max_consecutive_failures": 3})).run()
     assert len(without_times(tmp_path / "run")) == 3
 
 
-def test_final_training_resumes_and_the_saved_network_is_the_one_reported(tmp_path, data, evaluations, monkeypatch):
+def test_final_training_resumes_and_the_saved_network_is_the_one_reported(
+    tmp_path, data, evaluations, monkeypatch
+):
     """With real final trainings: one whole, one interrupted after its first epoch."""
     whole = make(tmp_path / "whole", data).run()
     save = searches.checkpoint.Checkpoints.save
@@ -260,8 +281,12 @@ def test_final_training_resumes_and_the_saved_network_is_the_one_reported(tmp_pa
     resumed = make(tmp_path / "cut", data).run()
     assert timeless(whole) == timeless(resumed)
     genome, metadata = load(tmp_path / "cut" / "best.json")
-    assert (tmp_path / "cut" / "best.json").read_text() == (tmp_path / "whole" / "best.json").read_text()
-    assert metadata["test_accuracy"] == whole["test_accuracy"] == whole["validation_accuracy"]  # the same images here
+    assert (tmp_path / "cut" / "best.json").read_text() == (
+        tmp_path / "whole" / "best.json"
+    ).read_text()
+    assert (
+        metadata["test_accuracy"] == whole["test_accuracy"] == whole["validation_accuracy"]
+    )  # the same images here
     classifier = Classifier.load(tmp_path / "cut" / "best")
     assert classifier.model == genome
     assert classifier.accuracy(data.validation) == whole["test_accuracy"]
@@ -269,7 +294,9 @@ def test_final_training_resumes_and_the_saved_network_is_the_one_reported(tmp_pa
     assert json.loads((tmp_path / "cut" / "result.json").read_text())["id"] == whole["id"]
 
 
-def test_the_test_images_are_loaded_once_when_the_final_weights_are_saved(tmp_path, data, evaluations):
+def test_the_test_images_are_loaded_once_when_the_final_weights_are_saved(
+    tmp_path, data, evaluations
+):
     search, saved = make(tmp_path / "run", data), []
     workdir = search.task.workdir
 
@@ -282,7 +309,9 @@ def test_the_test_images_are_loaded_once_when_the_final_weights_are_saved(tmp_pa
     assert saved == [(True, False)]
 
 
-def test_workers_write_the_same_history_in_whatever_order_they_end(tmp_path, data, evaluations, no_final, monkeypatch):
+def test_workers_write_the_same_history_in_whatever_order_they_end(
+    tmp_path, data, evaluations, no_final, monkeypatch
+):
     config = configs.replace(CONFIG, {"mating_pool": "survivors"})
     whole = make(tmp_path / "whole", data, config).run()
     for number, wait_for in ((1, {}), (2, {}), (2, {0: 3})):
@@ -298,9 +327,13 @@ def test_workers_write_the_same_history_in_whatever_order_they_end(tmp_path, dat
         assert not wait_for or numbers[:4] != sorted(numbers[:4])
 
 
-def test_a_candidate_whose_worker_dies_twice_has_failed_and_is_not_remembered(tmp_path, data, no_final, monkeypatch):
+def test_a_candidate_whose_worker_dies_twice_has_failed_and_is_not_remembered(
+    tmp_path, data, no_final, monkeypatch
+):
     plan = {2: ("kill", "kill"), 3: ("kill",), 6: ("segfault", "segfault"), 9: ("raise", "exit")}
-    monkeypatch.setattr(workers, "build_evaluate", functools.partial(faults.build_table, plan, tmp_path, {}))
+    monkeypatch.setattr(
+        workers, "build_evaluate", functools.partial(faults.build_table, plan, tmp_path, {})
+    )
     search = make(tmp_path / "run", data, CONFIG, WorkerConfig(workers=1))
     search.run()
     records = {r["id"]: r for r in without_times(tmp_path / "run") if r["kind"] == "individual"}
@@ -309,7 +342,9 @@ def test_a_candidate_whose_worker_dies_twice_has_failed_and_is_not_remembered(tm
     assert all(records[k]["fitness"] is None and records[k]["reused"] is None for k in (2, 6, 9))
     assert records[3]["failure"] in (None, "by the table")
     assert not {2, 6, 9} & set(search.memo.values())
-    assert sum(r["fitness"] is not None for r in records.values()) >= 28  # P + F * G: each failed one was replaced
+    assert (
+        sum(r["fitness"] is not None for r in records.values()) >= 28
+    )  # P + F * G: each failed one was replaced
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
@@ -328,7 +363,13 @@ def test_a_write_that_fails_stops_it_and_it_goes_on_from_there(
 
         return wrapped
 
-    for name, first in (("fsync", 0), ("fsync", 1), ("fsync", 17), ("fsync", len(expected)), ("content", 3)):
+    for name, first in (
+        ("fsync", 0),
+        ("fsync", 1),
+        ("fsync", 17),
+        ("fsync", len(expected)),
+        ("content", 3),
+    ):
         calls, path = itertools.count(), tmp_path / f"{name}{first}"
         with monkeypatch.context() as patch, pytest.raises(OSError, match=os.strerror(number)):
             if name == "fsync":

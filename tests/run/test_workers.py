@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-import os
 import subprocess
 import sys
 
@@ -12,15 +11,17 @@ import faults
 import numpy as np
 import psutil
 import pytest
+from builders import table_fitness
 from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import SearchData
 from jaxevo.errors import InputError
+from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.workers import Setup, WorkerError, Workers, start_workers
-from jaxevo.training.engines import Problem
+from jaxevo.training.data import TrainingData
 
 GENOMES = random_genomes(6, max_nodes=3, seed=5)
 SEEDS = [(0, 0, k) for k in range(6)]
@@ -28,14 +29,16 @@ NOTHING = Setup(SearchConfig(), 10, "", None)
 
 
 def expected(k: int) -> float | None:
-    accuracy = faults.table_fitness(GENOMES[k], SEEDS[k])
+    accuracy = table_fitness(GENOMES[k], SEEDS[k])
     return None if np.isnan(accuracy) else accuracy
 
 
 def evaluate_all(attempts, plan: faults.Plan, **limits):
     """All evaluations by the table, in order of their candidates."""
     build = functools.partial(faults.build_table, plan, attempts, {})
-    with Workers(WorkerConfig(**{"workers": 2, "candidate_timeout": 300.0} | limits), NOTHING, build) as workers:
+    with Workers(
+        WorkerConfig(**{"workers": 2, "candidate_timeout": 300.0} | limits), NOTHING, build
+    ) as workers:
         for genome, seed in zip(GENOMES, SEEDS, strict=True):
             workers.submit(genome, seed)
         return [workers.result(seed) for seed in SEEDS]
@@ -55,9 +58,13 @@ def attempts_at(attempts, k: int) -> int:
         ("raise", "RuntimeError"),
     ],
 )
-def test_what_ends_a_worker_costs_its_candidate_a_retry_and_then_only_that_one(tmp_path, fault, reason):
+def test_what_ends_a_worker_costs_its_candidate_a_retry_and_then_only_that_one(
+    tmp_path, fault, reason
+):
     evaluations = evaluate_all(tmp_path, {1: (fault,), 3: (fault, fault)})
-    assert [evaluation.accuracy for evaluation in evaluations] == [expected(k) if k != 3 else None for k in range(6)]
+    assert [evaluation.accuracy for evaluation in evaluations] == [
+        expected(k) if k != 3 else None for k in range(6)
+    ]
     assert evaluations[3].failure == reason
     assert [attempts_at(tmp_path, k) for k in range(6)] == [1, 2, 1, 2, 1, 1]
 
@@ -65,24 +72,33 @@ def test_what_ends_a_worker_costs_its_candidate_a_retry_and_then_only_that_one(t
 @pytest.mark.parametrize("fault", ["hang", "stop"])
 def test_a_worker_that_hangs_is_ended_when_its_time_is_over(tmp_path, fault):
     evaluations = evaluate_all(tmp_path, {3: (fault, fault)}, candidate_timeout=0.5)
-    assert [evaluation.accuracy for evaluation in evaluations] == [expected(k) if k != 3 else None for k in range(6)]
+    assert [evaluation.accuracy for evaluation in evaluations] == [
+        expected(k) if k != 3 else None for k in range(6)
+    ]
     assert evaluations[3].failure == "it took longer than --candidate_timeout=0.5, twice"
     assert evaluations[3].seconds["train"] >= 1
 
 
 def test_memory_beyond_the_limit_is_refused_to_the_worker(tmp_path):
     evaluations = evaluate_all(tmp_path, {2: ("allocate", "allocate")}, worker_memory_limit=2000)
-    assert [evaluation.accuracy for evaluation in evaluations] == [expected(k) if k != 2 else None for k in range(6)]
+    assert [evaluation.accuracy for evaluation in evaluations] == [
+        expected(k) if k != 2 else None for k in range(6)
+    ]
     assert evaluations[2].failure == "MemoryError"
 
 
 def test_both_ways_of_failing_are_told(tmp_path):
     evaluations = evaluate_all(tmp_path, {0: ("exit", "segfault")})
-    assert evaluations[0].failure == "its process ended with exit code 3; tried again: its process ended by SIGSEGV"
+    assert (
+        evaluations[0].failure
+        == "its process ended with exit code 3; tried again: its process ended by SIGSEGV"
+    )
 
 
 def running() -> list:
-    return [process for process in multiprocessing.active_children() if process.name == "jaxevo worker"]
+    return [
+        process for process in multiprocessing.active_children() if process.name == "jaxevo worker"
+    ]
 
 
 def test_workers_are_replaced_after_so_many_candidates_and_leave_nothing(tmp_path):
@@ -140,22 +156,29 @@ with Workers(WorkerConfig(workers=1), Setup(SearchConfig(), 10, "", None), build
 def test_workers_that_do_not_start_end_the_search():
     with Workers(WorkerConfig(workers=2), NOTHING, faults.build_dead) as workers:
         workers.submit(GENOMES[0], SEEDS[0])
-        with pytest.raises(WorkerError, match="3 workers in a row .* exit code 7.*worker_memory_limit"):
+        with pytest.raises(
+            WorkerError, match="3 workers in a row .* exit code 7.*worker_memory_limit"
+        ):
             workers.result(SEEDS[0])
 
 
 def test_it_trains_as_this_process_does(digits):
-    small = {"channels": 2, "num_normal_cells": 1, "max_nodes": 3, "batch_size": 32, "engine": "universal"}
+    small = {
+        "channels": 2,
+        "num_normal_cells": 1,
+        "max_nodes": 3,
+        "batch_size": 32,
+        "engine": "universal",
+    }
     config = configs.replace(SearchConfig(), small | {"epochs": 2, "learning_rate": 0.01})
-    train = digits.train.take(np.arange(100))
-    data, subset = SearchData("digits", train, digits.validation, digits.class_names), np.arange(90)
-    problem = Problem(config.network, data.image_shape, data.num_classes)
-    here = Evaluator(config, problem, data.train, data.validation)
-    cache = os.environ["JAX_COMPILATION_CACHE_DIR"]
-    with start_workers(WorkerConfig(workers=1), config, data, subset, cache) as workers:
+    train, subset = digits.train.take(np.arange(100)), np.arange(90)
+    data = SearchData("digits", train, digits.validation, digits.class_names)
+    builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)
+    here = Evaluator(config, builder, TrainingData.of(train, subset), data.validation)
+    with start_workers(WorkerConfig(workers=1), config, data, subset) as workers:
         for genome, seed in zip(GENOMES[:3], SEEDS, strict=False):
             workers.submit(genome, seed)
-            assert workers.result(seed).accuracy == here.evaluate(genome, seed, subset).accuracy
+            assert workers.result(seed).accuracy == here.evaluate(genome, seed).accuracy
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from jaxevo.search_space.genome import OPS, Cell, Genome, Node, Op
+from jaxevo.search_space.genome import CELL_KINDS, OPS, Cell, Genome, Node, Op
 from jaxevo.search_space.variation import (
-    CELLS,
     add_node,
     crossover,
     mutate,
@@ -29,11 +28,13 @@ def assert_rate(count: int, draws: int, rate: float) -> None:
     assert low <= count <= high, f"{count} of {draws} at a rate of {rate}: expected {low} to {high}"
 
 
-def changed_operands(before: Genome, after: Genome) -> list[tuple[str, int, int, tuple[int, Op], tuple[int, Op]]]:
-    """`(cell, node, operand, old, new)` of every operand that differs, in genomes of equal sizes."""
+def changed_operands(
+    before: Genome, after: Genome
+) -> list[tuple[str, int, int, tuple[int, Op], tuple[int, Op]]]:
+    """`(cell, node, operand, old, new)` of each operand that differs; genomes of equal sizes."""
     changes = []
-    for name in CELLS:
-        pairs = zip(getattr(before, name).nodes, getattr(after, name).nodes, strict=True)
+    for name in CELL_KINDS:
+        pairs = zip(before.cell(name).nodes, after.cell(name).nodes, strict=True)
         for k, (old, new) in enumerate(pairs):
             operands = zip(old.operands, new.operands, strict=True)
             changes += [(name, k, index, a, b) for index, (a, b) in enumerate(operands) if a != b]
@@ -45,7 +46,7 @@ def fixed_genome(rng: np.random.Generator, num_nodes: int) -> Genome:
 
 
 class ScriptedRandom:
-    """Stands in for a generator whose `random()` gives the numbers of a script; all must be used."""
+    """A generator whose `random()` gives the numbers of a script; all must be used."""
 
     def __init__(self, *numbers: float) -> None:
         self.numbers = list(numbers)
@@ -55,7 +56,9 @@ class ScriptedRandom:
 
 
 def numbered_cell(first_state: int, num_nodes: int) -> Cell:
-    """Nodes that can be told apart by their ops: op number `k` in one operand, `first_state` in the other's input."""
+    """Nodes that can be told apart by their ops: op number `k` in one operand, `first_state` in the
+    other's input.
+    """
     return Cell(tuple(Node((first_state, 0), (OPS[k], OPS[k])) for k in range(num_nodes)))
 
 
@@ -75,7 +78,14 @@ def test_random_cells_are_uniform():
 
 @pytest.mark.parametrize(
     ("min_nodes", "max_nodes", "sizes"),
-    [(2, 6, {2, 3}), (2, 9, {2, 3, 4}), (5, 5, {5}), (4, 6, {4}), (1, 12, {1, 2, 3, 4, 5, 6}), (1, 1, {1})],
+    [
+        (2, 6, {2, 3}),
+        (2, 9, {2, 3, 4}),
+        (5, 5, {5}),
+        (4, 6, {4}),
+        (1, 12, {1, 2, 3, 4, 5, 6}),
+        (1, 1, {1}),
+    ],
 )
 def test_random_genomes_start_small(min_nodes: int, max_nodes: int, sizes: set[int]):
     rng = np.random.default_rng(1)
@@ -86,15 +96,16 @@ def test_random_genomes_start_small(min_nodes: int, max_nodes: int, sizes: set[i
 
 
 def test_variation_gives_valid_genomes():
-    # A genome checks itself when it is made, so what is left to see is its size and the names of what was done.
+    # A genome checks itself when it is made, so what is left to see is its size and the names of
+    # what was done.
     rng = np.random.default_rng(2)
     names = ("op_mutation", "edge_mutation", "add_node")
     for _ in range(1000):
         parents = random_genome(rng, 1, 12), random_genome(rng, 2, 6)
         child = crossover(rng, *parents, bias=0.6)
         mutant, operators = mutate(rng, child, 0.5, 0.5, 0.5, max_nodes=6)
-        for name in CELLS:
-            sizes = [getattr(g, name).num_nodes for g in (*parents, child, mutant)]
+        for name in CELL_KINDS:
+            sizes = [g.cell(name).num_nodes for g in (*parents, child, mutant)]
             assert sizes[2] == max(sizes[:2])
             assert sizes[3] in (sizes[2], sizes[2] + 1)
             assert sizes[3] <= 6
@@ -103,7 +114,8 @@ def test_variation_gives_valid_genomes():
         assert Genome.from_dict(mutant.to_dict()) == mutant
 
 
-# Nodes of parent 1 read state 0, those of parent 2 state 1. A draw up to 0.6 takes the node of parent 1.
+# Nodes of parent 1 read state 0, those of parent 2 state 1. A draw up to 0.6 takes the node of
+# parent 1.
 @pytest.mark.parametrize(
     ("sizes_1", "sizes_2", "draws", "normal", "reduction"),
     [
@@ -129,8 +141,8 @@ def test_crossover_takes_nodes_at_its_bias():
     parent_1 = Genome(numbered_cell(0, 4), numbered_cell(0, 4))
     parent_2 = Genome(numbered_cell(1, 4), numbered_cell(1, 4))
     children = [crossover(rng, parent_1, parent_2, bias=0.6) for _ in range(NUM_DRAWS)]
-    for name, k in itertools.product(CELLS, range(4)):
-        assert_rate(sum(getattr(c, name).nodes[k].inputs[0] == 0 for c in children), NUM_DRAWS, 0.6)
+    for name, k in itertools.product(CELL_KINDS, range(4)):
+        assert_rate(sum(c.cell(name).nodes[k].inputs[0] == 0 for c in children), NUM_DRAWS, 0.6)
 
 
 def test_op_mutation_changes_one_op_at_its_rate():
@@ -179,7 +191,9 @@ def test_edge_mutation_reaches_every_other_state():
     last = Node((0, 3), (OPS[0], OPS[0]))
     cell = Cell((Node((0, 1), (OPS[0], OPS[0])), Node((0, 1), (OPS[0], OPS[0])), last))
     genome = Genome(cell, cell)
-    changes = [c for _ in range(1000) for c in changed_operands(genome, mutate_edge(rng, genome, prob=1.0))]
+    changes = [
+        c for _ in range(1000) for c in changed_operands(genome, mutate_edge(rng, genome, prob=1.0))
+    ]
     reached = {(operand, new[0]) for _, k, operand, _, new in changes if k == 2}
     assert reached == {(0, 2), (0, 3), (1, 0), (1, 1), (1, 2)}
 
@@ -198,8 +212,8 @@ def test_add_node_appends_at_its_rate():
     for _ in range(NUM_DRAWS):
         genome = fixed_genome(rng, 3)
         after = add_node(rng, genome, prob=0.2, max_nodes=6)
-        for name in CELLS:
-            before_nodes, after_nodes = getattr(genome, name).nodes, getattr(after, name).nodes
+        for name in CELL_KINDS:
+            before_nodes, after_nodes = genome.cell(name).nodes, after.cell(name).nodes
             assert after_nodes[:3] == before_nodes
             grown[name] += len(after_nodes) - 3
     assert_rate(grown.total(), NUM_DRAWS, 0.2)
@@ -226,7 +240,9 @@ def test_mutate_applies_all_three_independently():
     rates = {"op_mutation": 0.4, "edge_mutation": 0.3, "add_node": 0.2}
     for applied in itertools.product((False, True), repeat=3):
         names = tuple(name for name, yes in zip(rates, applied, strict=True) if yes)
-        rate = np.prod([rate if yes else 1 - rate for rate, yes in zip(rates.values(), applied, strict=True)])
+        rate = np.prod(
+            [rate if yes else 1 - rate for rate, yes in zip(rates.values(), applied, strict=True)]
+        )
         assert_rate(counts[names], NUM_DRAWS, float(rate))
 
 
@@ -235,7 +251,10 @@ def test_mutation_rates_of_zero_and_one():
     for _ in range(200):
         genome = fixed_genome(rng, 3)
         assert mutate(rng, genome, 0.0, 0.0, 0.0, max_nodes=6) == (genome, ())
-        assert set(mutate(rng, genome, 1.0, 1.0, 1.0, max_nodes=6)[1]) >= {"op_mutation", "add_node"}
+        assert set(mutate(rng, genome, 1.0, 1.0, 1.0, max_nodes=6)[1]) >= {
+            "op_mutation",
+            "add_node",
+        }
 
 
 def test_operators_leave_their_arguments_alone_and_repeat_with_the_generator():

@@ -1,4 +1,6 @@
-"""Augmentation: exact where pixels meet pixels, within its bounds, and nothing where nothing is wanted."""
+"""Augmentation: exact where pixels meet pixels, within its bounds, and nothing where nothing is
+wanted.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,14 @@ def moved(matrix: jax.Array, shift: tuple[int, int]) -> np.ndarray:
 
 
 def test_nothing_moves_without_bounds():
-    np.testing.assert_array_equal(augmented(jax.random.key(0), IMAGES, Bounds(0.0, 0.0, 0.0)), IMAGES)
+    np.testing.assert_array_equal(
+        augmented(jax.random.key(0), IMAGES, Bounds(0.0, 0.0, 0.0)), IMAGES
+    )
 
 
-@pytest.mark.parametrize("bounds", [Bounds(0.25, 0.0, 0.0), Bounds(0.0, 30.0, 0.0), Bounds(0.0, 0.0, 0.2)])
+@pytest.mark.parametrize(
+    "bounds", [Bounds(0.25, 0.0, 0.0), Bounds(0.0, 30.0, 0.0), Bounds(0.0, 0.0, 0.2)]
+)
 def test_each_bound_alone_moves_images(bounds):
     assert not np.array_equal(augmented(jax.random.key(0), IMAGES, bounds), IMAGES)
 
@@ -65,21 +71,28 @@ def test_draws_are_uniform_within_the_bounds():
         (factors, 0.8, 1.2),
     ):
         width = high - low
-        assert low - 1e-4 <= values.min() < low + 0.01 * width and high - 0.01 * width < values.max() <= high + 1e-4
+        assert (
+            low - 1e-4 <= values.min() < low + 0.01 * width
+            and high - 0.01 * width < values.max() <= high + 1e-4
+        )
         assert abs(values.mean() - (low + high) / 2) < 4 * width / np.sqrt(12 * len(values))
     drawn = np.stack([shifts[:, 0], shifts[:, 1], angles, factors])
     assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 4 / np.sqrt(shape[0])
 
 
 def test_a_larger_factor_shows_less_of_the_image():
-    found = np.asarray(warp(IMAGES, STILL / 2, jnp.zeros((4, 2))))  # twice as large: a corner comes from row 1.75
+    found = np.asarray(
+        warp(IMAGES, STILL / 2, jnp.zeros((4, 2)))
+    )  # twice as large: a corner comes from row 1.75
     corners = IMAGES[:, 1:3, 1:3].astype(float)
     expected = np.einsum("nijc,i,j->nc", corners, [0.25, 0.75], [0.25, 0.75])
     assert np.abs(found[:, 0, 0] - expected).max() <= 0.5
 
 
 def test_the_same_key_moves_alike_and_another_otherwise():
-    first, again, other = (np.asarray(augmented(jax.random.key(k), IMAGES, BOUNDS)) for k in (0, 0, 1))
+    first, again, other = (
+        np.asarray(augmented(jax.random.key(k), IMAGES, BOUNDS)) for k in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
     assert first.dtype == np.uint8 and first.shape == IMAGES.shape

@@ -1,4 +1,4 @@
-"""Trained networks: what is saved is what is loaded, wrong documents are refused in time, intervals by hand."""
+"""Trained networks: what is saved is what is loaded, and wrong documents are refused in time."""
 
 from __future__ import annotations
 
@@ -11,25 +11,22 @@ from typing import Any
 import chex
 import numpy as np
 import pytest
+from builders_classifiers import BUILDER, CLASSES, GENOME, SOURCE, with_document
 
-from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config import TrainingConfig
 from jaxevo.datasets import Images
-from jaxevo.search_space.genome import Cell, Genome, Node, Op
+from jaxevo.networks.builder import NetworkBuilder, split
+from jaxevo.search_space.genome import Genome
 from jaxevo.training.checkpoints import CheckpointError, load_weights
-from jaxevo.training.classifier import Classifier, Source, summarize, train_classifiers, wilson_interval
-from jaxevo.training.engines import Problem
-from jaxevo.training.trainer import split
+from jaxevo.training.classifier import Classifier, train_classifiers
 
-CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
-GENOME = Genome(CELL, CELL)
-PROBLEM = Problem(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
 TRAINING = TrainingConfig(epochs=10, batch_size=16, learning_rate=3e-2)
-CLASSES = tuple("0123456789")
-SOURCE = Source("digits", CLASSES, "stretch")
 
 
 def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classifier]:
-    return [each for each, _ in train_classifiers(GENOME, PROBLEM, images, SOURCE, TRAINING, seeds, **options)]
+    """The classifiers of these seeds."""
+    settings = {"source": SOURCE, "config": TRAINING, "seeds": seeds}
+    return [each for each, _ in train_classifiers(GENOME, BUILDER, images, **settings, **options)]
 
 
 def predictions(classifier: Classifier, images: Images) -> np.ndarray:
@@ -53,13 +50,17 @@ def saved(trained: list[Classifier], tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
-def test_seeds_share_a_program_and_nothing_else(trained: list[Classifier], few_digits: tuple[Images, Images]):
+def test_seeds_share_a_program_and_nothing_else(
+    trained: list[Classifier], few_digits: tuple[Images, Images]
+):
     first, second = trained
     assert first.trainer is second.trainer
     assert weights_differ(first, second)
     # Every epoch is told, and a seed's training does not depend on those before it.
     told: list[tuple[int, int]] = []
-    (again,) = train(few_digits[0], (4,), train_examples=100, on_epoch=lambda s, e, loss: told.append((s, e)))
+    (again,) = train(
+        few_digits[0], (4,), train_examples=100, on_epoch=lambda s, e, loss: told.append((s, e))
+    )
     assert told == [(4, epoch) for epoch in range(1, 11)]
     assert not weights_differ(second, again)
 
@@ -75,7 +76,9 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(
     with pytest.raises(KeyboardInterrupt):
         train(few_digits[0], (3, 4), on_epoch=interrupt, **arguments)
     told: list[tuple[int, int]] = []
-    again = train(few_digits[0], (3, 4), on_epoch=lambda s, e, loss: told.append((s, e)), **arguments)
+    again = train(
+        few_digits[0], (3, 4), on_epoch=lambda s, e, loss: told.append((s, e)), **arguments
+    )
     # The first seed was done; the second had a checkpoint after its first epoch at least.
     assert told[0][0] == 4 and 1 < told[0][1] <= 3 and told[-1] == (4, 10)
     for one, other in zip(trained, again, strict=True):
@@ -87,7 +90,7 @@ def test_what_is_loaded_is_what_was_saved(
 ):
     images = few_digits[1]
     loaded = Classifier.load(saved)
-    assert (loaded.model, loaded.problem, loaded.source) == (GENOME, PROBLEM, SOURCE)
+    assert (loaded.model, loaded.builder, loaded.source) == (GENOME, BUILDER, SOURCE)
     expected = predictions(trained[0], images)
     np.testing.assert_array_equal(predictions(loaded, images), expected)
     chex.assert_trees_all_equal(split(loaded.network)[1:], split(trained[0].network)[1:])
@@ -115,50 +118,82 @@ def test_document_says_what_the_network_is(saved: pathlib.Path):
         "dataset": "digits",
         "resize": "stretch",
     }
-    assert sum(array.size for array in weights.values()) == PROBLEM.complexity(GENOME).parameters + 2 * 4  # averages
+    assert (
+        sum(array.size for array in weights.values())
+        == BUILDER.complexity(GENOME).parameters + 2 * 4
+    )  # averages
 
 
 NODE = {"inputs": [0, 0], "ops": ["conv_7x7", "conv_7x7"]}
 WRONG_DOCUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     # More than was saved: refused before anything is allocated.
     "many channels": ({"network": {"channels": 10**9}}, "parameters, more than were saved"),
-    "many cells": ({"network": {"num_normal_cells": 100}, "image_shape": [2**100, 2**100, 1]}, "more than were saved"),
-    "endless cells": ({"network": {"num_normal_cells": 10**9}}, "num_normal_cells=1000000000 is not possible"),
-    "endless repeats": ({"network": {"normal_repeats": 10**12}}, "normal_repeats=1000000000000 is not possible"),
+    "many cells": (
+        {"network": {"num_normal_cells": 100}, "image_shape": [2**100, 2**100, 1]},
+        "more than were saved",
+    ),
+    "endless cells": (
+        {"network": {"num_normal_cells": 10**9}},
+        "num_normal_cells=1000000000 is not possible",
+    ),
+    "endless repeats": (
+        {"network": {"normal_repeats": 10**12}},
+        "normal_repeats=1000000000000 is not possible",
+    ),
     "many classes": ({"class_names": list(map(str, range(100_000)))}, "more than were saved"),
     "many image channels": ({"image_shape": [8, 8, 10**12]}, "more than were saved"),
-    "large genome": ({"genome": {"normal": [NODE] * 12, "reduction": [NODE]}}, "more than were saved"),
+    "large genome": (
+        {"genome": {"normal": [NODE] * 12, "reduction": [NODE]}},
+        "more than were saved",
+    ),
     "large model": ({"model": "resnet18"}, "parameters, more than were saved"),
     # As many or fewer: refused as the weights do not fit.
-    "few classes": ({"class_names": ["0", "1"]}, "the weights belong to another network: 0.head.value"),
-    "few channels": ({"network": {"channels": 1}}, "the weights belong to another network: 0.cells.0.norm.bias.value"),
+    "few classes": (
+        {"class_names": ["0", "1"]},
+        "the weights belong to another network: 0.head.value",
+    ),
+    "few channels": (
+        {"network": {"channels": 1}},
+        "the weights belong to another network: 0.cells.0.norm.bias.value",
+    ),
     "other genome": (
-        {"genome": {"normal": [{"inputs": [0, 1], "ops": ["identity", "identity"]}], "reduction": [NODE]}},
+        {
+            "genome": {
+                "normal": [{"inputs": [0, 1], "ops": ["identity", "identity"]}],
+                "reduction": [NODE],
+            }
+        },
         "the weights belong to another network: 0.cells.0.operands.0.kernel.value",
     ),
     # No network at all.
-    "no genome": ({"genome": None}, "does not describe its network (ValueError: genome: expected an object"),
-    "unknown model": ({"model": "vgg"}, "model=vgg is not known; choose one of resnet18, small_cnn"),
-    "unknown op": ({"genome": {"normal": [NODE | {"ops": ["conv_9x9"] * 2}], "reduction": [NODE]}}, "normal node 0: "),
+    "no genome": (
+        {"genome": None},
+        "does not describe its network (ValueError: genome: expected an object",
+    ),
+    "unknown model": (
+        {"model": "vgg"},
+        "model=vgg is not known; choose one of resnet18, small_cnn",
+    ),
+    "unknown op": (
+        {"genome": {"normal": [NODE | {"ops": ["conv_9x9"] * 2}], "reduction": [NODE]}},
+        "normal node 0: ",
+    ),
     "unknown field": ({"network": {"kernel": 3}}, "does not describe its network (TypeError"),
-    "text for a number": ({"network": {"channels": "2"}}, "does not describe its network (TypeError"),
+    "text for a number": (
+        {"network": {"channels": "2"}},
+        "does not describe its network (TypeError",
+    ),
     "half a channel": ({"network": {"channels": 1.5}}, "does not describe its network (TypeError"),
     "wrong value": ({"network": {"dropout_rate": math.nan}}, "dropout_rate=nan is not possible"),
     "no image": ({"image_shape": [8, 8]}, "does not describe its network (ValueError"),
     "empty image": ({"image_shape": [8, 8, 0]}, "image_shape is [8, 8, 0]"),
     "negative image": ({"image_shape": [8, 8, -1]}, "image_shape is [8, 8, -1]"),
-    "infinite image": ({"image_shape": [math.inf, 8, 1]}, "does not describe its network (OverflowError"),
+    "infinite image": (
+        {"image_shape": [math.inf, 8, 1]},
+        "does not describe its network (OverflowError",
+    ),
     "no classes": ({"class_names": None}, "does not describe its network (TypeError"),
 }
-
-
-def with_document(saved: pathlib.Path, folder: pathlib.Path, changes: dict[str, Any]) -> pathlib.Path:
-    """A copy of the folder whose document claims something else."""
-    path = pathlib.Path(shutil.copytree(saved, folder)) / "data" / "data.json"
-    document = json.loads(path.read_text())
-    document |= changes | {"network": document["network"] | changes.get("network", {})}
-    path.write_text(json.dumps(document))
-    return folder
 
 
 @pytest.mark.parametrize("name", WRONG_DOCUMENTS)
@@ -167,19 +202,21 @@ def test_wrong_documents_are_refused(
 ):
     changes, message = WRONG_DOCUMENTS[name]
     folder = with_document(saved, tmp_path / "copy", changes)
-    build = Problem.build
+    build = NetworkBuilder.build
 
-    def small_build(problem: Problem, genome: Genome, *args: Any) -> Any:
-        assert problem.complexity(genome).parameters < 1000
-        return build(problem, genome, *args)
+    def small_build(builder: NetworkBuilder, genome: Genome, *args: Any) -> Any:
+        assert builder.complexity(genome).parameters < 1000
+        return build(builder, genome, *args)
 
-    monkeypatch.setattr(Problem, "build", small_build)
+    monkeypatch.setattr(NetworkBuilder, "build", small_build)
     with pytest.raises(CheckpointError) as caught:
         Classifier.load(folder)
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["genome", "network", "image_shape", "class_names", "dataset", "resize"])
+@pytest.mark.parametrize(
+    "key", ["genome", "network", "image_shape", "class_names", "dataset", "resize"]
+)
 def test_missing_entries_are_named(saved: pathlib.Path, tmp_path: pathlib.Path, key: str):
     path = pathlib.Path(shutil.copytree(saved, tmp_path / "copy")) / "data" / "data.json"
     document = json.loads(path.read_text())
@@ -187,45 +224,6 @@ def test_missing_entries_are_named(saved: pathlib.Path, tmp_path: pathlib.Path, 
     path.write_text(json.dumps(document))
     with pytest.raises(CheckpointError) as caught:
         Classifier.load(tmp_path / "copy")
-    assert str(caught.value) == (f"{tmp_path / 'copy'} does not describe its network (KeyError: '{key}'); train again")
-
-
-# Intervals
-
-
-def test_wilson_interval_by_hand():
-    # 98 of 100, z = 1.96: (0.98 + z*z/200 +- z * sqrt(0.98 * 0.02 / 100 + z*z/40000)) / (1 + z*z/100)
-    #   = (0.98 + 0.019208 +- 1.96 * sqrt(0.000196 + 0.000096)) / 1.038416 = (0.999208 +- 0.033497) / 1.038416
-    assert wilson_interval(0.98, 100) == pytest.approx((0.92999, 0.99450), abs=2e-5)
-    # None or all of 100: z*z / (100 + z*z) = 3.8416 / 103.8416 = 0.036995 from the end.
-    assert wilson_interval(0.0, 100) == pytest.approx((0.0, 0.036995), abs=2e-5)
-    assert wilson_interval(1.0, 100) == pytest.approx((0.963005, 1.0), abs=2e-5)
-    # More images, a narrower interval; symmetric at one half: +- z * sqrt(1/4n) / sqrt(1 + z*z/n).
-    half = 1.96 * math.sqrt(0.25 / 10_000) / math.sqrt(1 + 1.96**2 / 10_000)
-    assert wilson_interval(0.5, 10_000) == pytest.approx((0.5 - half, 0.5 + half), abs=2e-5)
-
-
-def test_summary_of_one_seed():
-    # One seed says nothing about seeds: the interval is that of the images.
-    assert summarize([0.98], 100) == {
-        "mean": 0.98,
-        "std": None,
-        "interval": list(wilson_interval(0.98, 100)),
-        "accuracies": [0.98],
-        "images": 100,
-    }
-
-
-def test_summary_of_three_seeds_by_hand():
-    # 0.90, 0.92, 0.97: mean 0.93; squares of the deviations 9e-4, 1e-4, 16e-4, so a variance of 26e-4 / 2 = 13e-4.
-    # Student's t for 2 degrees of freedom at 97.5 % is 4.302653: half = 4.302653 * sqrt(13e-4 / 3) = 0.089566.
-    summary = summarize([0.90, 0.92, 0.97], 100)
-    assert summary["mean"] == pytest.approx(0.93)
-    assert summary["std"] == pytest.approx(math.sqrt(13e-4))
-    assert summary["interval"][0] == pytest.approx(0.93 - 0.089566, abs=1e-6)
-    assert summary["interval"][1] == 1.0  # no accuracy is 1.0196
-    assert (summary["accuracies"], summary["images"]) == ([0.90, 0.92, 0.97], 100)
-    # A fifth of the deviations, so a fifth of the interval.
-    narrow = summarize([0.924, 0.928, 0.938], 100)
-    assert narrow["interval"] == pytest.approx([0.93 - 0.017913, 0.93 + 0.017913], abs=1e-6)
-    json.dumps(narrow)
+    assert str(caught.value) == (
+        f"{tmp_path / 'copy'} does not describe its network (KeyError: '{key}'); train again"
+    )

@@ -1,27 +1,40 @@
-"""The compiled engine keeps memory flat and compiles once for several seeds; what `auto` means."""
+"""Engines: memory stays flat, seeds share a program, names, and equal weights at the start."""
 
 from __future__ import annotations
 
 import pathlib
 import sys
 
+import jax
 import numpy as np
 import pytest
 from conftest import random_genomes
 
-from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.run.evaluator import fit, on_device
+from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, TrainingConfig, replace
+from jaxevo.errors import InputError
+from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
-from jaxevo.training.engines import CompiledEngine, Problem, choose_engine
+from jaxevo.training.data import TrainingData
+from jaxevo.training.engines import (
+    CompiledEngine,
+    UniversalEngine,
+    choose_engine,
+    make_engine,
+    with_engine,
+)
+from jaxevo.training.fit import fit
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_programs_do_not_pile_up_over_8_compiled_candidates(few_digits):
     """At about 65,000 memory maps the process dies of a fault that nothing catches."""
-    maps = lambda: len(pathlib.Path("/proc/self/maps").read_text().splitlines())  # noqa: E731
-    problem = Problem(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
-    engine = CompiledEngine(problem, 32)
-    data = on_device(few_digits[0])
+
+    def maps() -> int:
+        return len(pathlib.Path("/proc/self/maps").read_text().splitlines())
+
+    builder = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
+    engine = CompiledEngine(builder, 32)
+    data = TrainingData.of(few_digits[0], np.arange(32))
     config = TrainingConfig(epochs=1, batch_size=32)
     ops = [Op.IDENTITY, Op.CONV_3X3, Op.MAX_POOL_3X3, Op.AVG_POOL_3X3, Op.CONV_5X5]
     cells = [Cell((Node((0, 1), (a, b)),)) for a in ops for b in ops if a <= b]
@@ -29,7 +42,7 @@ def test_programs_do_not_pile_up_over_8_compiled_candidates(few_digits):
     counts = []
     for seed, genome in enumerate(genomes):
         prepared = engine.prepare(genome, (seed,))
-        state = fit(prepared, *data, config, (seed,), np.arange(32))
+        state = fit(prepared, data, config, (seed,)).state
         prepared.trainer.predict(state.weights, (), few_digits[1].images)
         counts.append(maps())
     assert len(genomes) == 8
@@ -37,8 +50,8 @@ def test_programs_do_not_pile_up_over_8_compiled_candidates(few_digits):
 
 
 def test_the_compiled_engine_compiles_once_for_several_seeds():
-    problem = Problem(NetworkConfig(channels=3, num_normal_cells=1), (8, 8, 1), 10)
-    engine = CompiledEngine(problem, 32)
+    builder = NetworkBuilder(NetworkConfig(channels=3, num_normal_cells=1), (8, 8, 1), 10)
+    engine = CompiledEngine(builder, 32)
     first, second = random_genomes(2, 1, 1, seed=5)
     assert engine.prepare(first, (0,)).trainer is engine.prepare(first, (1,)).trainer
     assert engine.prepare(second, (0,)).trainer is not engine.prepare(first, (0,)).trainer
@@ -48,3 +61,37 @@ def test_what_auto_means_on_a_cpu():
     assert choose_engine("auto", "separable") == "universal"
     assert choose_engine("auto", "full") == "compiled"
     assert choose_engine("compiled", "separable") == "compiled"
+
+
+@pytest.mark.parametrize("conv_kind", ["separable", "full"])
+def test_an_unknown_engine_is_refused(conv_kind: str):
+    builder = NetworkBuilder(NetworkConfig(channels=2, conv_kind=conv_kind), (8, 8, 1), 10)
+    words = f"engine=nonsense is not known; choose one of {', '.join(ENGINES)}"
+    with pytest.raises(InputError, match=words):
+        choose_engine("nonsense", conv_kind)
+    with pytest.raises(InputError, match=words):
+        make_engine("nonsense", builder, 32, 6)
+
+
+def test_engines_by_name():
+    builder = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
+    kinds = {"auto": UniversalEngine, "universal": UniversalEngine, "compiled": CompiledEngine}
+    for name, kind in kinds.items():
+        assert type(make_engine(name, builder, 32, 6)) is kind
+    assert with_engine(SearchConfig()).engine == "universal"
+    full = replace(SearchConfig(), {"conv_kind": "full"})
+    assert with_engine(full).engine == "compiled"
+
+
+def test_engines_start_with_the_same_weights_and_give_them_back():
+    builder = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
+    (genome,) = random_genomes(1, 1, 2)
+    networks = []
+    for name in ("universal", "compiled"):
+        engine = make_engine(name, builder, 32, 2)
+        networks.append(engine.network(genome, engine.prepare(genome, (3,)).state.weights))
+    networks.append(builder.build(genome, (3,)))
+    states = [jax.tree.leaves(split(network)[1:]) for network in networks]
+    for leaves in zip(*states, strict=True):
+        np.testing.assert_array_equal(leaves[0], leaves[2])
+        np.testing.assert_array_equal(leaves[1], leaves[2])

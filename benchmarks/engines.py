@@ -1,0 +1,120 @@
+"""A training step of the native and of the universal network, in turns: wall and processor time.
+
+    python benchmarks/engines.py --size=28 --channels=24 --steps=2
+    taskset -c 0 python benchmarks/engines.py            # one core for both
+    python benchmarks/engines.py --grid --steps=5        # sizes as in scaling.py
+
+Both train the same genomes from the same weights on the same random images. An epoch of the one
+follows an epoch of the other, so that what else the machine does meets both; the least of the
+epochs counts. Processor time tells more than wall time on a machine that is shared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from measuring import BATCH, CLASSES, MAX_NODES, genomes, random_images, write
+from rich.console import Console
+from rich.table import Table
+
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.datasets import Images
+from jaxevo.networks import native
+from jaxevo.networks.builder import split
+from jaxevo.networks.genome_network import Network
+from jaxevo.networks.universal import UniversalNetwork
+from jaxevo.networks.universal_encoding import encode
+from jaxevo.networks.universal_weights import from_network
+from jaxevo.search_space.genome import Genome
+from jaxevo.training.data import TrainingData
+from jaxevo.training.trainer import Trainer
+
+FORMS = {"universal": UniversalNetwork, "native": native.NativeNetwork}
+GRID = ((8, 8), (14, 8), (28, 8), (8, 16), (8, 24))  # side of the images, D
+
+
+class Epoch(NamedTuple):
+    """Milliseconds a step, and the mean loss."""
+
+    wall: float
+    processor: float
+    loss: float
+
+
+class Way:
+    """One form of the network at one size, compiled once for all genomes."""
+
+    def __init__(self, form: str, size: int, channels: int, steps: int):
+        self.shape = (size, size, 1)
+        self.config = NetworkConfig(channels=channels)
+        self.network = FORMS[form](self.config, MAX_NODES, self.shape, CLASSES)
+        self.trainer = Trainer(split(self.network).graphdef, BATCH)
+        self.data = TrainingData.of(Images(*random_images(size, steps)))
+        self.steps = steps
+
+    def epochs(self, genome: Genome, number: int) -> Iterator[Epoch]:
+        """Trains a genome, as the caller asks for epochs."""
+        own = Network(genome, self.config, self.shape, CLASSES, 0)
+        from_network(self.network, own, genome)
+        start = self.trainer.start(*split(self.network)[1:])
+        config = TrainingConfig(epochs=number, batch_size=BATCH, learning_rate=1e-3)
+        inputs = (encode(genome, MAX_NODES),)
+        running = self.trainer.epochs(start, inputs, self.data, config=config, seed=(0,))
+        for _ in range(number):
+            wall, processor = time.perf_counter(), time.process_time()
+            _, loss = next(running)
+            wall, processor = time.perf_counter() - wall, time.process_time() - processor
+            yield Epoch(1000 * wall / self.steps, 1000 * processor / self.steps, loss)
+
+
+def compare(size: int, channels: int, steps: int, repeats: int) -> list[dict]:
+    """A row for each genome and form."""
+    rows = []
+    ways = {form: Way(form, size, channels, steps) for form in FORMS}
+    for name, genome in genomes().items():
+        running = {form: way.epochs(genome, repeats + 1) for form, way in ways.items()}
+        first = {form: next(epochs) for form, epochs in running.items()}  # compiles
+        taken: dict[str, list[Epoch]] = {form: [] for form in ways}
+        for _ in range(repeats):
+            for form, epochs in running.items():
+                taken[form].append(next(epochs))
+        for form, way in ways.items():
+            about = {"size": size, "D": channels, "genome": name, "form": form}
+            compiling = way.trainer.stopwatch.seconds.get("compile", 0.0)
+            rows.append(about | {"compile": compiling, "first": first[form], "epochs": taken[form]})
+    return rows
+
+
+def main() -> None:
+    """Prints a table and writes JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", type=int, default=8, help="side of the images")
+    parser.add_argument("--channels", type=int, default=8, help="D")
+    parser.add_argument("--grid", action="store_true", help="several sizes and D instead")
+    parser.add_argument("--steps", type=int, default=10, help="steps of an epoch")
+    parser.add_argument("--repeats", type=int, default=5, help="epochs that are timed")
+    parser.add_argument("--output", type=pathlib.Path, help="JSON file")
+    args = parser.parse_args()
+    if reason := native.unavailable_reason():
+        parser.error(reason)
+    settings = GRID if args.grid else ((args.size, args.channels),)
+    rows = [row for setting in settings for row in compare(*setting, args.steps, args.repeats)]
+    table = Table("image", "D", "genome", "form", "ms a step", "of it processor", "compile, s")
+    for row in rows:
+        least = np.min([epoch[:2] for epoch in row["epochs"]], axis=0)
+        image = f"{row['size']}x{row['size']}"
+        figures = [f"{least[0]:.1f}", f"{least[1]:.1f}", f"{row['compile']:.0f}"]
+        table.add_row(image, f"{row['D']}", row["genome"], row["form"], *figures)
+    Console().print(f"kernels {native.kernels_name()}", table)
+    write(args.output, vars(args), kernels=native.kernels_name(), rows=rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""A data set that was found and understood, but not yet read: its parts, its classes, and what was
+passed over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from jaxevo.datasets.base import DataError, Images
+from jaxevo.datasets.input_form import InputForm
+from jaxevo.datasets.pixels import Measured, Pixels, Progress
+from jaxevo.datasets.splits import fixed_test_part
+from jaxevo.datasets.values import ValueRange
+
+_LARGEST_OWN = 256  # pixels a side; larger images are made smaller unless an image_size is given
+_CHOSEN_SIDES = (
+    64,
+    48,
+    32,
+    28,
+    16,
+    8,
+)  # for images of differing sizes: the largest that half of the sizes reach
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadOptions:
+    """How a person wants images to be understood where the default does not fit.
+
+    Attributes:
+        pixel_range: The stored values of black and of white; `None`: decided by the training
+            images.
+        background: Behind transparent pixels, "white" or "black"; empty: decided by the training
+            images.
+        skip_unreadable: Leave image files out that cannot be read, instead of refusing the data
+            set.
+        class_map: The data's class names that mean another one of the network's.
+        progress: Told of the images read, of how many.
+    """
+
+    pixel_range: ValueRange | None = None
+    background: str = ""
+    skip_unreadable: bool = False
+    class_map: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    progress: Progress = lambda done, total: None
+
+    def apply(self, form: InputForm) -> InputForm:
+        """The form with what this says instead."""
+        values = self.pixel_range or form.values
+        return dataclasses.replace(
+            form, values=values, background=self.background or form.background
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One split as it is stored; labels are int32 [M], positions in the data set's class names."""
+
+    pixels: Pixels
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: np.ndarray) -> Part:
+        """The images at `indices`, sorted integers [K]."""
+        return Part(self.pixels.take(indices), self.labels[indices])
+
+    def read(self, form: InputForm, options: ReadOptions) -> tuple[Images, tuple[str, ...]]:
+        """The images as inputs, and the files that were skipped as nobody can read them."""
+        read = self.pixels.read(options.apply(form), options.skip_unreadable, options.progress)
+        return Images(read.images, self.labels[read.positions]), read.skipped
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """What a reader found.
+
+    Attributes:
+        name: As it is called in records and messages.
+        class_names: In the order of the labels.
+        train: The training images, from which validation images are split off unless `validation`
+            has them.
+        validation: The data's own validation split.
+        test: Reads the test split: called only to test. `None`: the data have none.
+        num_test: How many images `test` gives.
+        notes: What else a person should know, each a phrase.
+    """
+
+    name: str
+    class_names: tuple[str, ...]
+    train: Part
+    validation: Part | None = None
+    test: Callable[[], Part] | None = None
+    num_test: int = 0
+    notes: tuple[str, ...] = ()
+    splits_test: bool = (
+        True  # a fixed part of the training images becomes the test split where there is none
+    )
+    fixed_test: bool = False  # `test` is a fixed part of images that come without an official split
+
+    @property
+    def whole(self) -> bool:
+        """Whether the data come without a split into training and test images."""
+        return self.test is None
+
+    def divided(self) -> Dataset:
+        """With a fixed fifth as test images where the data come without, unless they are to stay
+        so.
+        """
+        if self.test is not None or not self.splits_test:
+            return self
+        rest, off = fixed_test_part(self.train.labels, self.name, self.class_names)
+        test = self.train.take(off)
+        return dataclasses.replace(
+            self,
+            train=self.train.take(rest),
+            test=lambda: test,
+            num_test=len(test),
+            fixed_test=True,
+        )
+
+    def read_test(self) -> Part:
+        """The test split of `divided` data."""
+        if self.test is None:
+            raise DataError(f"{self.name} has no test images: give some")
+        return self.test()
+
+
+def make_form(measured: Measured, image_size: int, resize: str) -> tuple[InputForm, str]:
+    """The input form of training images like those measured, and a phrase on their sizes (empty:
+    all as they are).
+
+    Args:
+        measured: What the training images are like.
+        image_size: Side of an input in pixels; 0: as the images are, or one that suits them.
+        resize: See `resize.resize_images`.
+    """
+    height, width = image_size, image_size
+    note = ""
+    smallest, largest = _extremes(measured.sides)
+    spread = (
+        f"of {_size(smallest)} pixels"
+        if smallest == largest
+        else f"from {_size(smallest)} to {_size(largest)}"
+    )
+    if not image_size:
+        height, width = smallest
+        if len(measured.sides) > 1 or max(largest) > _LARGEST_OWN:
+            height = width = _suitable_side(measured.sides)
+            note = f"images {spread} made {height}x{width} (image_size=... chooses another size)"
+    elif measured.sides != ((height, width),):
+        note = f"images {spread} made {height}x{width}"
+    form = InputForm(height, width, measured.channels, resize, measured.values, measured.background)
+    return form, note
+
+
+def _suitable_side(sides: Sequence[tuple[int, int]]) -> int:
+    """The largest side of those to choose from that half of the images' shorter sides reach."""
+    shorter = sorted(min(side) for side in sides)[len(sides) // 2]
+    fitting = [side for side in _CHOSEN_SIDES if side <= shorter]
+    if not fitting:
+        raise DataError(
+            f"the images differ in size and half of the sizes are under {_CHOSEN_SIDES[-1]} "
+            "pixels: give an image_size"
+        )
+    return fitting[0]
+
+
+def _extremes(sides: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, int]]:
+    by_area = sorted(sides, key=lambda side: (side[0] * side[1], side))
+    return by_area[0], by_area[-1]
+
+
+def _size(side: tuple[int, int]) -> str:
+    return f"{side[0]}x{side[1]}"

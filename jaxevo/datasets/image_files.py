@@ -1,0 +1,61 @@
+"""Image files that are to be classified: found in a folder, and read as a network's input."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import numpy as np
+
+from jaxevo.datasets.base import DataError
+from jaxevo.datasets.files import check_regular, read_errors
+from jaxevo.datasets.folder import _SUFFIXES, _check_inside, _decode, _header
+from jaxevo.datasets.resize import resize_images
+
+_REMEDY = "replace or remove it"
+
+
+def find_images(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The image files in a folder and in the folders within, sorted.
+
+    Hidden files and folders are left out, and links to folders, which may lead anywhere.
+
+    Raises:
+        DataError: There are none, one is a link that leads out of the folder, or one is no file.
+    """
+    paths: list[pathlib.Path] = []
+    with read_errors(folder, "check that you may read it"):
+        for parent, folders, names in os.walk(folder, onerror=_refuse):
+            folders[:] = [name for name in folders if name[0] != "."]
+            paths += [pathlib.Path(parent, name) for name in names if name[0] != "."]
+    images = sorted(path for path in paths if path.suffix.lower() in _SUFFIXES)
+    if not images:
+        raise DataError(f"{folder} has no images ({', '.join(sorted(_SUFFIXES))}): add some")
+    for path in images:
+        _check_inside(path, folder)
+        check_regular(path, _REMEDY)
+    return images
+
+
+def _refuse(error: OSError) -> None:
+    raise error
+
+
+def read_image(path: pathlib.Path, image_shape: tuple[int, int, int], method: str) -> np.ndarray:
+    """One image file as a network's input.
+
+    Args:
+        path: The file.
+        image_shape: The network's height, width and channels (1 or 3).
+        method: How it is resized, see `resize.resize_images`.
+
+    Returns:
+        uint8 `[*image_shape]`.
+
+    Raises:
+        DataError: It is no image that can be read.
+    """
+    check_regular(path, _REMEDY)
+    _, grey = _header(path)
+    pixels = _decode(path, 1 if grey else 3)
+    return resize_images(pixels[None], image_shape, method)[0]

@@ -1,0 +1,145 @@
+"""Image files and encoded images: their headers, and their pixels as they are stored.
+
+Pillow opens files from strangers here: only formats that start no other program, no more pixels
+than a camera has, and whatever it raises becomes a `DataError` that names the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from jaxevo.datasets.base import DataError
+
+SUFFIXES = {
+    *(".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp", ".avif"),
+    *(".tif", ".tiff", ".pbm", ".pgm", ".ppm", ".pnm"),
+}
+REMEDY = "replace or remove it, or give skip_unreadable"
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "AVIF", "TIFF", "PPM")
+_GREY = {"1", "L", "LA"}
+_DEEP = {"I;16", "I;16B", "I;16L", "I", "F"}  # grey, of more than 8 bits
+_COLOUR = {"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
+_MAX_PIXELS = 90_000_000  # of an image that is decoded whole
+_MAX_DRAFT_PIXELS = 170_000_000  # of a JPEG that is decoded to a fraction of its size
+_ORIENTATION = 0x0112  # the EXIF tag
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """An image file that lies in memory, with a name for messages."""
+
+    name: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Picture = pathlib.Path | Encoded
+
+
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """What an image file says of itself: its size as shown (cameras store a rotation) and its kind
+    of pixels.
+    """
+
+    height: int
+    width: int
+    grey: bool
+    deep: bool
+    transparent: bool
+
+
+def read_header(picture: Picture) -> Header:
+    """Without decoding a pixel."""
+    with _opened(picture) as image:
+        width, height = image.size
+        if image.mode not in _GREY | _DEEP | _COLOUR:
+            raise DataError(
+                f"{picture} has pixels of the kind {image.mode}: save it with 8 bits a channel"
+            )
+        if _turned(image):
+            width, height = height, width
+        deep = image.mode in _DEEP
+        if deep and image.has_transparency_data:
+            raise DataError(
+                f"{picture} has transparent pixels of 16 bits: save it with 8 bits a channel"
+            )
+        return Header(height, width, deep or image.mode in _GREY, deep, image.has_transparency_data)
+
+
+def decode(
+    picture: Picture, wanted: tuple[int, int] | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The pixels as they are stored.
+
+    Args:
+        picture: What to decode.
+        wanted: Height and width that the image will be shrunk to: a large JPEG is then decoded to
+            about twice that size, which takes a fraction of the time and memory.
+
+    Returns:
+        Values [H, W, 1] if the image is grey, else uint8 [H, W, 3], and the opacity float32 [H, W]
+        from 0 to 1, or `None` where all is opaque.
+    """
+    with _opened(picture) as image:
+        if wanted and image.format == "JPEG":
+            height, width = wanted if not _turned(image) else wanted[::-1]
+            image.draft(None, (2 * width, 2 * height))
+        shown = ImageOps.exif_transpose(image)
+        if shown.mode in _DEEP:
+            return np.asarray(shown)[..., None], None
+        grey = shown.mode in _GREY
+        if not shown.has_transparency_data:
+            pixels = np.asarray(shown.convert("L" if grey else "RGB"))
+            return pixels.reshape(*pixels.shape[:2], -1), None
+        pixels = np.asarray(shown.convert("LA" if grey else "RGBA"))
+        opacity = pixels[..., -1].astype(np.float32) / 255
+        return pixels[..., :-1], None if opacity.min() == 1 else opacity
+
+
+def _turned(image: Image.Image) -> bool:
+    return image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) in (
+        5,
+        6,
+        7,
+        8,
+    )  # Pillow turns TIFF
+
+
+@contextlib.contextmanager
+def _opened(picture: Picture) -> Iterator[Image.Image]:
+    """Opens an image; whatever Pillow raises on a damaged one, in the `with` block too, becomes a
+    `DataError`.
+    """
+    file = io.BytesIO(picture.data) if isinstance(picture, Encoded) else picture
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with Image.open(file, formats=_FORMATS) as image:
+                _check_pixels(picture, image)
+                yield image
+        except DataError:
+            raise
+        except Exception as error:  # of many types
+            reason = str(error)[:200] or type(error).__name__
+            raise DataError(f"{picture} cannot be read as an image ({reason}): {REMEDY}") from error
+
+
+def _check_pixels(picture: Picture, image: Image.Image) -> None:
+    by_parts = image.format == "JPEG" and not image.info.get("progressive")
+    limit = _MAX_DRAFT_PIXELS if by_parts else _MAX_PIXELS
+    width, height = image.size
+    if width * height > limit:
+        raise DataError(
+            f"{picture} has {height} x {width} pixels: make it at most {limit // 10**6} million"
+        )

@@ -1,0 +1,48 @@
+"""What was understood of a data set, in one line before a run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxevo.datasets.input_form import InputForm
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSummary:
+    """Counts, form and remarks.
+
+    Attributes:
+        name: The data set.
+        num_train: Images to train on; 0: none are used.
+        num_validation: Images that measure fitness; 0: none are used.
+        num_test: Images of the test split.
+        num_classes: Number of classes.
+        validation_from: Where the validation images are from.
+        test_from: Where the test images are from.
+        form: How any image becomes an input.
+        notes: What was passed over and why, and what else a person should know.
+    """
+
+    name: str
+    num_train: int
+    num_validation: int
+    num_test: int
+    num_classes: int
+    validation_from: str
+    test_from: str
+    form: InputForm
+    notes: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """One line."""
+        counts = []
+        if self.num_train:
+            counts.append(f"{self.num_train:,} training images")
+        if self.num_validation:
+            counts.append(f"{self.num_validation:,} for validation ({self.validation_from})")
+        if self.num_test:
+            counts.append(f"{self.num_test:,} for the test ({self.test_from})")
+        line = (
+            f"{self.name}: {', '.join(counts)}, {self.num_classes} classes, {self.form.describe()}"
+        )
+        return "; ".join([line, *self.notes])

@@ -1,0 +1,275 @@
+"""Tables of images: CSV with a label column and a column for each pixel, parquet with encoded
+images.
+
+Kaggle's digits and MNIST in CSV are of the first kind, the Hub's image data sets (`image`, `label`,
+class names in the file's metadata) of the second. A folder may hold tables of each split:
+`train.csv`, `test-00000-of-00001.parquet`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array
+from jaxevo.datasets.dataset import Dataset, Part
+from jaxevo.datasets.files import check_regular
+from jaxevo.datasets.folder import PassedOver, role_of
+from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
+from jaxevo.datasets.pictures import Encoded
+from jaxevo.datasets.pixels import ArrayPixels, FilePixels, Pixels
+
+if TYPE_CHECKING:  # imported late, as it takes a while
+    import pyarrow
+
+SUFFIXES = (".csv", ".parquet")
+_LABEL_COLUMNS = ("label", "labels", "class", "target", "y", "fine_label", "digit")
+_REMEDY = "save it anew"
+_MAX_COLUMNS = 20_000
+_MAX_LINE = 1 << 20  # bytes of a CSV file's first line
+_MAX_SCHEMA = 1 << 20  # bytes of the class names' description
+
+
+def tables_in(folder: pathlib.Path) -> dict[str, list[pathlib.Path]]:
+    """The tables of each split that lie in a folder or its `data/`, by their names' beginnings."""
+    found: dict[str, list[pathlib.Path]] = {}
+    for place in (folder, folder / "data"):
+        if not place.is_dir():
+            continue
+        for path in sorted(place.iterdir()):
+            role = role_of(re.split(r"[-_.]", path.name, maxsplit=1)[0])
+            if (
+                path.suffix.lower() in SUFFIXES
+                and role
+                and path.is_file()
+                and not path.is_symlink()
+            ):
+                found.setdefault(role, []).append(path)
+        if "train" in found:
+            return found
+    return {}
+
+
+def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
+    """Reads the tables of each split; `tables` has at least those of "train"."""
+    passed = PassedOver()
+    read: dict[str, tuple[Pixels, np.ndarray, tuple[str, ...]]] = {}
+    for role, paths in tables.items():
+        tabled = [_read_table(path) for path in paths]
+        if role != "train" and any(labels is None for _, labels, _ in tabled):
+            passed.add(f"files without a label column for {role}", paths[0].name, len(paths))
+            continue
+        read[role] = _joined(paths, tabled)
+    pixels, raw, names = read["train"]
+    classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw)
+    class_names = names or tuple(map(str, classes.tolist()))
+    parts = {}
+    for role, (pixels, raw, other) in read.items():
+        what = str(tables[role][0])
+        if other != names:
+            raise DataError(
+                f"{what} names other classes than the training images: use the same in both"
+            )
+        parts[role] = Part(pixels, number_classes(what, raw, classes, str(tables["train"][0])))
+    notes = [note for role in parts for note in lacking(parts[role].labels, class_names, role)]
+    test = parts.get("test")
+    return Dataset(
+        name,
+        class_names,
+        parts["train"],
+        parts.get("validation"),
+        None if test is None else lambda: test,
+        0 if test is None else len(test),
+        (*notes, *passed.notes()),
+    )
+
+
+_Table = tuple[Pixels, np.ndarray | None, tuple[str, ...]]
+
+
+def _read_table(path: pathlib.Path) -> _Table:
+    """The images, the labels (`None` if no column has them), and the class names that the file
+    says.
+    """
+    check_regular(path, _REMEDY)
+    try:
+        return _read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)
+    except (DataError, OSError):
+        raise
+    except Exception as error:  # pyarrow raises many types on damaged files
+        raise DataError(
+            f"{path} cannot be read ({str(error)[:200] or type(error).__name__}): {_REMEDY}"
+        ) from error
+
+
+def _joined(
+    paths: Sequence[pathlib.Path], tabled: Sequence[_Table]
+) -> tuple[Pixels, np.ndarray, tuple[str, ...]]:
+    labels = []
+    for path, (_, found, names) in zip(paths, tabled, strict=True):
+        if found is None:
+            raise DataError(
+                f"{path} has no label column ({', '.join(_LABEL_COLUMNS)}): name one of its "
+                "columns so"
+            )
+        if names != tabled[0][2] or (labels and found.dtype.kind != labels[0].dtype.kind):
+            raise DataError(f"{path} has other classes than {paths[0]}: use the same in both")
+        labels.append(found)
+    first = tabled[0][0]
+    if len(tabled) > 1:
+        pictures = [pixels.pictures for pixels, _, _ in tabled if isinstance(pixels, FilePixels)]
+        if len(pictures) < len(tabled):
+            raise DataError(
+                f"{paths[1]} is a second table for one split: join them into one CSV file"
+            )
+        first = FilePixels(str(paths[0]), sum(pictures, ()))
+    return first, np.concatenate(labels), tabled[0][2]
+
+
+def _read_csv(path: pathlib.Path) -> _Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    columns, has_names = _csv_columns(path)
+    label = _label_column(columns) if has_names else columns[0]
+    pixels = [name for name in columns if name != label]
+    side = math.isqrt(len(pixels))
+    if side**2 != len(pixels) or side < 2:
+        raise DataError(
+            f"{path} has {len(pixels)} columns beside the label, which is no square number of "
+            "pixels: "
+            "leave other columns out, or save the images as .npz"
+        )
+    reader = csv.open_csv(
+        path,
+        read_options=csv.ReadOptions(column_names=columns, skip_rows=int(has_names)),
+        convert_options=csv.ConvertOptions(column_types={name: pa.float32() for name in pixels}),
+    )
+    blocks: list[np.ndarray] = []
+    labels: list[np.ndarray] = []
+    rows = 0
+    for batch in reader:
+        rows += batch.num_rows
+        check_image_array(path, (max(1, rows), side, side, 1), MAX_BYTES // 4)
+        block = np.stack([_no_nulls(path, batch.column(name), name) for name in pixels], axis=1)
+        blocks.append(block.reshape(-1, side, side, 1))
+        if label:
+            labels.append(_no_nulls(path, batch.column(label), label))
+    if not rows:
+        raise DataError(f"{path} has no rows: use a file with at least one image")
+    images = ArrayPixels.of(str(path), np.concatenate(blocks))
+    return images, label_names(str(path), np.concatenate(labels)) if labels else None, ()
+
+
+def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool]:
+    """The columns' names, made up where the first line has none, and whether it has them."""
+    with path.open("rb") as file:
+        line = file.readline(_MAX_LINE)
+    names = [name.strip().strip('"') for name in line.decode("utf-8-sig", "replace").split(",")]
+    if not line.endswith(b"\n") or len(names) > _MAX_COLUMNS:
+        raise DataError(
+            f"{path} has no first line of at most {_MAX_COLUMNS:,} columns: {_REMEDY} as CSV with "
+            "commas"
+        )
+    if len(set(names)) == len(names) and not all(
+        re.fullmatch(r"-?[\d.]+", name) for name in names[1:]
+    ):
+        return names, True
+    return [f"column {i}" for i in range(len(names))], False
+
+
+def _label_column(columns: Sequence[str]) -> str:
+    """The column of labels, or an empty string."""
+    folded = {name.casefold(): name for name in columns}
+    return next((folded[name] for name in _LABEL_COLUMNS if name in folded), "")
+
+
+def _no_nulls(path: pathlib.Path, column: pyarrow.Array, name: str) -> np.ndarray:
+    if column.null_count:
+        raise DataError(
+            f"{path} has an empty field in the column {name}: fill it or leave the row out"
+        )
+    found = column.to_numpy(zero_copy_only=False)
+    return found.astype(str) if found.dtype == object else found
+
+
+def _read_parquet(path: pathlib.Path) -> _Table:
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path)
+    groups = [
+        file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)
+    ]
+    if sum(groups) > MAX_BYTES or not file.metadata.num_rows:
+        raise DataError(
+            f"{path} has {file.metadata.num_rows} rows of {sum(groups) >> 20} MiB: use 1 row to "
+            "4096 MiB"
+        )
+    schema = file.schema_arrow
+    image, label = _image_column(path, schema), _label_column(schema.names)
+    pictures: list[Encoded] = []
+    labels: list[np.ndarray] = []
+    for batch in file.iter_batches(columns=[image, label] if label else [image]):
+        for encoded in _encoded(batch.column(image)):
+            if not isinstance(encoded, bytes):
+                raise DataError(f"{path}, row {len(pictures)}, has no image: leave the row out")
+            pictures.append(Encoded(f"{path}, row {len(pictures)},", encoded))
+        if label:
+            labels.append(_no_nulls(path, batch.column(label), label))
+    raw = label_names(str(path), np.concatenate(labels)) if labels else None
+    return FilePixels(str(path), tuple(pictures)), raw, _class_names(schema, label)
+
+
+def _image_column(path: pathlib.Path, schema: pyarrow.Schema) -> str:
+    import pyarrow as pa
+
+    def holds_bytes(kind: pyarrow.DataType) -> bool:
+        return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+    found = [
+        field.name
+        for field in schema
+        if holds_bytes(field.type)
+        or (
+            pa.types.is_struct(field.type)
+            and any(f.name == "bytes" and holds_bytes(f.type) for f in field.type)
+        )
+    ]
+    if len(found) != 1:
+        have = ", ".join(schema.names[:8])
+        raise DataError(
+            f"{path} has {len(found)} columns of encoded images (of {have}): it must have exactly "
+            "one"
+        )
+    return found[0]
+
+
+def _encoded(column: Any) -> Iterator[Any]:
+    """The encoded images of a column of bytes, or of structures with a field `bytes`."""
+    import pyarrow as pa
+
+    values = column.field("bytes") if pa.types.is_struct(column.type) else column
+    return (value.as_py() for value in values)
+
+
+def _class_names(schema: pyarrow.Schema, label: str) -> tuple[str, ...]:
+    """From the metadata that the Hub's library writes; empty if there are none."""
+    text = (schema.metadata or {}).get(b"huggingface", b"")
+    if not text or len(text) > _MAX_SCHEMA:
+        return ()
+    try:
+        names = json.loads(text)["info"]["features"][label]["names"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return ()
+    good = (
+        isinstance(names, list)
+        and all(isinstance(name, str) for name in names)
+        and len(set(names)) == len(names)
+    )
+    return tuple(names) if good and len(names) > 1 else ()

@@ -1,0 +1,154 @@
+"""The range of stored pixel values: chosen once from training images, then demanded of every other
+image.
+
+Images are stored as 0 to 1, 0 to 16, 0 to 255, 0 to 4095 in 16 bits and in other ways. An array
+alone does not say which: the darkest test set of 8 bits looks like one of 0 to 16. So the training
+images decide, and an array that does not fit them is refused instead of guessed at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from jaxevo.datasets.base import DataError
+
+_TOPS = (
+    1,
+    15,
+    16,
+    255,
+    1023,
+    4095,
+    16383,
+    65535,
+)  # of integers: 1 to 16 bits, and scikit-learn's digits
+_STEPS = 255  # of the bytes that a network takes
+_DARK = 10  # an array whose own range is so many times smaller was stored in another one
+_MANY = 16  # images of which not all can be that dark by chance
+
+
+@dataclasses.dataclass(frozen=True)
+class Extent:
+    """Which values some images have: `integers` if all are whole numbers."""
+
+    low: float
+    high: float
+    integers: bool
+    images: int
+
+    @classmethod
+    def of(cls, values: np.ndarray, what: str) -> Extent:
+        """Of real numbers [M, ...]. Raises `DataError` if one is not finite."""
+        low, high = float(values.min()), float(values.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise DataError(f"{what} has values that are not finite: use pixels from 0 to 255")
+        integers = values.dtype.kind in "biu" or bool(np.all(values == np.round(values)))
+        return cls(low, high, integers, len(values))
+
+    def __or__(self, other: Extent) -> Extent:
+        return Extent(
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.integers and other.integers,
+            self.images + other.images,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueRange:
+    """The values of black and of white."""
+
+    low: float = 0.0
+    high: float = 255.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise DataError(
+                f"pixel_range={self.low:g},{self.high:g} is not possible: give the value of "
+                "black, then the "
+                "larger one of white, such as 0,255"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
+    @property
+    def tolerance(self) -> float:
+        """How far a fraction may lie outside, as rounding and resizing put it there: half a step of
+        255.
+        """
+        return (self.high - self.low) / (2 * _STEPS)
+
+    def check_bounds(self, extent: Extent, what: str) -> None:
+        """Raises `DataError` if a value lies outside this range."""
+        slack = 0.0 if extent.integers else self.tolerance
+        if extent.low < self.low - slack or extent.high > self.high + slack:
+            raise DataError(self._refusal(extent, what))
+
+    def check_scale(self, extent: Extent, what: str) -> None:
+        """Raises `DataError` if images of that extent lie in this range but must have been stored
+        in another one.
+
+        Fractions show it at once; of whole numbers a few images may be as dark by chance.
+        """
+        self.check_bounds(extent, what)
+        many = extent.images >= _MANY
+        if self.low < 0 <= extent.low and extent.high > 0 and many:
+            raise DataError(self._refusal(extent, what))
+        own = _smallest_range(extent)
+        if (
+            own is not None
+            and own.high * _DARK <= self.high
+            and extent.high > 0
+            and (many or not extent.integers)
+        ):
+            raise DataError(self._refusal(extent, what))
+
+    def _refusal(self, extent: Extent, what: str) -> str:
+        return (
+            f"{what} has values from {extent.low:g} to {extent.high:g}, where the training "
+            f"images' range is {self}: "
+            "store all in one range, or give this one's own by pixel_range"
+        )
+
+    def to_bytes(self, values: np.ndarray) -> np.ndarray:
+        """Values in this range (or a little outside) as uint8 of the same shape."""
+        if values.dtype == np.uint8 and (self.low, self.high) == (0, 255):
+            return values
+        scaled = (values.astype(np.float32) - np.float32(self.low)) * np.float32(
+            _STEPS / (self.high - self.low)
+        )
+        return np.clip(np.round(scaled), 0, _STEPS).astype(np.uint8)
+
+
+BYTES = ValueRange()
+
+
+def choose_range(extent: Extent, what: str) -> ValueRange:
+    """The range in which images of that extent were stored.
+
+    Raises `DataError` if it is none of the usual ones.
+    """
+    found = _smallest_range(extent)
+    if found is None:
+        raise DataError(
+            f"{what} has values from {extent.low:g} to {extent.high:g}: use pixels from 0 to 255 "
+            "or floats "
+            "from 0 to 1, or give their pixel_range"
+        )
+    return found
+
+
+def _smallest_range(extent: Extent) -> ValueRange | None:
+    if extent.integers and extent.low >= 0:
+        if extent.high == 0:
+            return BYTES
+        return next((ValueRange(0, top) for top in _TOPS if extent.high <= top), None)
+    for low, high in ((0, 1), (-1, 1), (0, 255)):
+        known = ValueRange(low, high)
+        if extent.low >= low - known.tolerance and extent.high <= high + known.tolerance:
+            return known
+    return None

@@ -1,0 +1,138 @@
+"""From data and settings, as a person gives them, to the task of a search."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxevo.config import SearchConfig, WorkerConfig, replace
+from jaxevo.config.presets import search_settings
+from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, open_dataset
+from jaxevo.machine import default_preset
+from jaxevo.run.search import Task
+from jaxevo.run.workdir import Workdir
+from jaxevo.training.engines import with_engine
+
+# A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), or a
+# dict of x_train, y_train, x_test and y_test.
+Data = Any
+
+
+def make_task(
+    data: Data,
+    *,
+    preset: str = "auto",
+    strategy: str = "rea",
+    recipe: str = "paper",
+    workdir: str | os.PathLike[str] | None = None,
+    data_dir: str | None = None,
+    workers: int | WorkerConfig = 0,
+    time_limit: float | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Task:
+    """What `search` carries out:
+
+    settings resolved and checked, images loaded. Raises `InputError`.
+    """
+    preset = default_preset() if preset == "auto" else preset
+    config = make_config(
+        data,
+        preset=preset,
+        strategy=strategy,
+        recipe=recipe,
+        settings=settings or {},
+        data_dir=data_dir,
+    )
+    path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
+    if not isinstance(workers, WorkerConfig):
+        workers = replace(WorkerConfig(), {"workers": workers})
+    return load_task(
+        config, data, path, preset=preset, data_dir=data_dir, workers=workers, time_limit=time_limit
+    )
+
+
+def make_config(
+    data: Data,
+    *,
+    preset: str,
+    strategy: str,
+    recipe: str,
+    settings: Mapping[str, Any],
+    data_dir: str | None = None,
+) -> SearchConfig:
+    """The configuration that preset, recipe, strategy and settings give; later ones go over earlier
+    ones.
+
+    The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
+    """
+    name = dataset_name(data)
+    num_images = len(open_dataset(data, data_dir).divided().train)
+    begin = search_settings(preset, strategy, recipe, num_images)
+    return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": name}))
+
+
+def load_task(
+    config: SearchConfig,
+    data: Data,
+    path: pathlib.Path,
+    *,
+    preset: str = "none",
+    data_dir: str | None = None,
+    workers: WorkerConfig | None = None,
+    time_limit: float | None = None,
+) -> Task:
+    """A search of this configuration in a folder, with its images. Raises `InputError`."""
+    begin = time.perf_counter()
+    images, load_test = load_images(config, data, data_dir)
+    return Task(
+        config=config,
+        workdir=Workdir(path),
+        data=images,
+        load_test=load_test,
+        preset=preset,
+        data_seconds=time.perf_counter() - begin,
+        workers=workers or WorkerConfig(),
+        time_limit=time_limit,
+    )
+
+
+def load_images(
+    config: SearchConfig, data: Data, data_dir: str | None = None
+) -> tuple[SearchData, Callable[[], Images] | None]:
+    """The images to search on, and how to come by those for the test, if there are any."""
+    settings = config.data
+    images = load_search_data(
+        data,
+        data_dir,
+        validation_fraction=settings.validation_fraction,
+        image_size=settings.image_size,
+        resize=settings.resize,
+        seed=config.seed,
+    )
+    if images.summary is not None and not images.summary.num_test:
+        return images, None
+    return images, functools.partial(load_test_data, data, data_dir, form=images.form)
+
+
+def dataset_name(data: Data) -> str:
+    """What data is called in a configuration."""
+    return os.fspath(data) if isinstance(data, str | os.PathLike) else "arrays"
+
+
+def default_workdir(config: SearchConfig, preset: str) -> pathlib.Path:
+    """The folder of a run for which none is named."""
+    name = run_name(config.data.dataset)
+    return pathlib.Path("runs") / f"{name}-{preset}-seed{config.seed}"
+
+
+def run_name(dataset: str) -> str:
+    """What a folder of runs is called after:
+
+    the data set's name, without what a path could mind.
+    """
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(dataset).name)

@@ -1,0 +1,35 @@
+"""A small trained network in its folder, and copies whose document claims something else."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+from typing import Any
+
+from jaxevo.config import NetworkConfig
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.search_space.genome import Cell, Genome, Node, Op
+from jaxevo.training.classifier import Classifier, Source
+
+CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
+GENOME = Genome(CELL, CELL)
+BUILDER = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
+CLASSES = tuple("0123456789")
+SOURCE = Source("digits", CLASSES, "stretch")
+
+
+def fresh_classifier() -> Classifier:
+    """A network as it is before its training."""
+    return Classifier.of(GENOME, BUILDER, SOURCE, BUILDER.build(GENOME))
+
+
+def with_document(
+    saved: pathlib.Path, folder: pathlib.Path, changes: dict[str, Any]
+) -> pathlib.Path:
+    """A copy of the folder whose document claims something else."""
+    path = pathlib.Path(shutil.copytree(saved, folder)) / "data" / "data.json"
+    document = json.loads(path.read_text())
+    document |= changes | {"network": document["network"] | changes.get("network", {})}
+    path.write_text(json.dumps(document))
+    return folder

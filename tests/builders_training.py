@@ -1,0 +1,47 @@
+"""Small networks to train: one genome's own, and three that are trained in one step."""
+
+from __future__ import annotations
+
+from conftest import random_genomes
+
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.datasets import Images
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.networks.genome_network import Network
+from jaxevo.training.batched_trainer import BatchedTrainer
+from jaxevo.training.data import TrainingData
+from jaxevo.training.engines import UniversalEngine
+
+BUILDER = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
+BATCH = 16
+(GENOME,) = random_genomes(1, 1, 2)
+TRAINING = TrainingConfig(epochs=2, batch_size=BATCH, learning_rate=0.01)
+
+# Trained in one step of four.
+THREE = random_genomes(3, 1, 2, seed=4)
+SEEDS = [(0, number) for number in range(3)]
+
+
+def network(seed: int = 0) -> Network:
+    """The genome's own network."""
+    return BUILDER.build(GENOME, seed)
+
+
+def universal_engine() -> UniversalEngine:
+    """The engine of the three."""
+    return UniversalEngine(BUILDER, BATCH, max_nodes=2)
+
+
+def train_three(
+    engine: UniversalEngine,
+    batched: BatchedTrainer,
+    data: TrainingData,
+    validation: Images,
+    config: TrainingConfig = TRAINING,
+) -> tuple[list[float], list[float]]:
+    """Accuracies and last losses of the three."""
+    pairs = zip(THREE, SEEDS, strict=True)
+    prepared = [engine.prepare(genome, seed) for genome, seed in pairs]
+    starts = [(each.state, each.inputs) for each in prepared]
+    trained, losses = batched.train(starts, data, config, SEEDS)
+    return batched.accuracies(trained, validation)[:3], losses[:3]

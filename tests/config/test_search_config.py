@@ -1,0 +1,50 @@
+"""A search's configuration: candidates to expect, its budget, and what excludes what."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxevo.config import (
+    SearchConfig,
+    WorkerConfig,
+    flatten,
+    replace,
+)
+from jaxevo.errors import InputError
+
+
+def test_aging_needs_a_mutation():
+    still = {"op_mutation_prob": 0.0, "edge_mutation_prob": 0.0, "add_node_prob": 0.0}
+    assert replace(SearchConfig(), still).strategy == "rea"
+    with pytest.raises(
+        InputError, match="^strategy=aging is not possible: it needs op_mutation_prob"
+    ):
+        replace(SearchConfig(), still | {"strategy": "aging"})
+
+
+def test_the_number_of_candidates_to_expect():
+    assert SearchConfig().num_candidates == 10 + 10 * 200
+    assert replace(SearchConfig(), {"max_trainings": 60}).num_candidates == 60
+    assert replace(SearchConfig(), {"max_trainings": 60, "num_generations": 2}).num_candidates == 30
+
+
+def test_trainings_end_a_search_only_where_their_number_is_set():
+    assert not SearchConfig().budget_spent(10**6)
+    limited = replace(SearchConfig(), {"max_trainings": 60})
+    assert [limited.budget_spent(number) for number in (59, 60, 61)] == [False, True, True]
+
+
+def test_limits_of_a_candidate_need_a_worker():
+    for name in ("candidate_timeout", "worker_memory_limit"):
+        with pytest.raises(InputError, match=f"{name}=5.* is not possible: only a worker can be"):
+            replace(WorkerConfig(), {name: 5})
+        assert flatten(replace(WorkerConfig(), {name: 5, "workers": 1}))[name] == 5
+
+
+def test_workers_train_candidates_one_by_one():
+    several = {"candidates_per_step": 2, "engine": "universal", "mating_pool": "survivors"}
+    config = replace(SearchConfig(), several)
+    WorkerConfig().check(config)
+    WorkerConfig(workers=2).check(SearchConfig())
+    with pytest.raises(InputError, match="workers=2 is not possible: candidates_per_step=2 trains"):
+        WorkerConfig(workers=2).check(config)

@@ -1,0 +1,254 @@
+"""launch/search.py as a person runs it: to the end, killed at any moment, again, and wrongly."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from conftest import REPOSITORY, timeless
+
+from jaxevo.config.presets import RECIPES
+from jaxevo.run.workdir import Workdir
+from jaxevo.training.checkpoints import Checkpoints
+
+TINY = (
+    "--preset=quick --population_size=3 --num_offspring=3 --num_generations=2 --max_nodes=3 "
+    "--channels=2 --epochs=4 "
+    "--num_normal_cells=1 --train_examples=300 --batch_size=32 --retrain_best=2 --retrain_seeds=1 "
+    "--final_epochs=4 "
+    "--final_batch_size=32 --recipe=modern --final_label_smoothing=0.0"
+).split()
+
+
+def command(*flags: str) -> list[str]:
+    return [sys.executable, str(REPOSITORY / "launch" / "search.py"), *flags]
+
+
+def search(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+
+
+def kill_when(
+    environment: dict[str, str],
+    workdir: pathlib.Path,
+    reached: Callable[[], bool],
+    workers: int = 0,
+) -> None:
+    """Starts the search and kills it as soon as `reached`; the process must not have ended by
+    itself.
+    """
+    process = subprocess.Popen(
+        command(*TINY, f"--workdir={workdir}", f"--workers={workers}"),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    while not reached():
+        try:
+            _, error = process.communicate(timeout=0.002)
+        except subprocess.TimeoutExpired:
+            continue
+        raise AssertionError(
+            f"ended with {process.returncode} before it could be killed: {error.decode()}"
+        )
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def lines(workdir: pathlib.Path) -> list[dict]:
+    history = Workdir(workdir).history
+    whole = history.read_bytes().rpartition(b"\n")[0] if history.exists() else b""
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, launch_environment):
+    """An uninterrupted run and what it printed."""
+    workdir = tmp_path_factory.mktemp("runs") / "whole"
+    done = search(launch_environment, *TINY, f"--workdir={workdir}")
+    assert done.returncode == 0, done.stderr
+    return workdir, done.stdout
+
+
+# Runs a launcher as a person would, and counts what jax takes from the cache and what it compiles.
+COUNTING = """
+import collections, runpy, sys
+import jax
+counted = collections.Counter()
+count = lambda event, **_: counted.update([event.rpartition("/")[2]])
+jax.monitoring.register_event_listener(count)
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print("counted", counted["cache_hits"], counted["cache_misses"])
+"""
+
+
+def test_a_second_process_compiles_nothing(whole, tmp_path, launch_environment):
+    line = [sys.executable, "-c", COUNTING, *command(*TINY, f"--workdir={tmp_path}")[1:]]
+    done = subprocess.run(
+        line, env=launch_environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stderr
+    hits, misses = map(int, done.stdout.splitlines()[-1].split()[1:])
+    assert hits > 2 and misses == 0
+
+
+def test_it_prints_estimate_result_and_the_lines_that_go_on(whole):
+    workdir, output = whole
+    assert "estimate: " in output and "9 candidates" in output
+    assert re.search(r"test accuracy \d+\.\d\d% \(95 % interval", output)
+    assert f"--weights={workdir}/best" in output
+    for name in ("cells.svg", "cells.png", "progress.svg", "progress.png"):
+        assert f"{workdir}/{name}" in output and (workdir / name).stat().st_size > 1000
+    result = json.loads((workdir / "result.json").read_text())
+    promised = {"test_accuracy", "test_interval", "validation_accuracy", "parameters"}
+    promised |= {"multiply_adds", "trainings", "memo_hits", "failures", "seconds"}
+    assert promised <= result.keys()
+    config = json.loads((workdir / "config.json").read_text())
+    assert config["config"]["seed"] == 0 and "jax" in config["versions"] and config["device"]
+    recipe = RECIPES["modern"] | {
+        "label_smoothing": 0.0
+    }  # of the final training alone; what is given overrides it
+    assert {name: config["config"][f"final_{name}"] for name in recipe} == recipe
+    assert {name: config["config"][name] for name in recipe} == RECIPES["paper"]
+    individuals = [record for record in lines(workdir) if record["kind"] == "individual"]
+    assert len(individuals) == 9
+    fields = {"id", "parents", "operators", "generation", "fitness", "parameters", "seconds"}
+    fields |= {"reused", "failure", "genome", "multiply_adds"}
+    assert all(fields <= record.keys() for record in individuals)
+
+
+def test_killed_at_several_moments_it_ends_as_if_it_had_not_been(
+    whole, tmp_path, launch_environment
+):
+    expected, _ = whole
+    workdir = tmp_path / "killed"
+
+    def has(kind: str, number: int) -> bool:
+        return sum(record["kind"] == kind for record in lines(workdir)) >= number
+
+    # The next candidate trains as soon as a line is written, so these kills are amid trainings; the
+    # second is about when the first generation's checkpoint is written.
+    moments = [
+        lambda: has("individual", 1),
+        lambda: has("individual", 3),
+        lambda: bool(Checkpoints(Workdir(workdir).final_checkpoints).steps()),
+    ]
+    for reached, workers in zip(moments, (0, 2, 0), strict=True):
+        kill_when(launch_environment, workdir, reached, workers)
+    last = search(launch_environment, *TINY, f"--workdir={workdir}")
+    assert last.returncode == 0, last.stderr
+    assert "resuming" in last.stdout
+    assert [timeless(r) for r in lines(workdir)] == [timeless(r) for r in lines(expected)]
+    results = [
+        timeless(json.loads((path / "result.json").read_text())) for path in (workdir, expected)
+    ]
+    assert results[0] == results[1]
+    assert (workdir / "best.json").read_text() == (expected / "best.json").read_text()
+
+
+def test_again_it_says_that_the_run_is_complete_and_draws_what_is_missing(
+    whole, launch_environment
+):
+    workdir, _ = whole
+    missing = workdir / "cells.svg"  # as if it had been stopped between result and pictures
+    picture = missing.read_text()
+    missing.unlink()
+    kept = [path for path in workdir.rglob("*") if path.name not in ("lock", "cells.png")]
+    before = {path: path.stat().st_mtime_ns for path in kept}
+    again = search(launch_environment, *TINY, f"--workdir={workdir}")
+    assert again.returncode == 0
+    assert "complete" in again.stdout and "test accuracy" in again.stdout
+    assert {path: path.stat().st_mtime_ns for path in kept} == before
+    assert missing.read_text() == picture
+
+
+def test_a_damaged_result_is_told_in_one_line(whole, tmp_path, launch_environment):
+    workdir = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
+    result = json.loads((workdir / "result.json").read_text())
+    (workdir / "result.json").write_text(
+        json.dumps(result | {"session_seconds": {"train": "long"}})
+    )
+    assert_refused(
+        search(launch_environment, *TINY, f"--workdir={workdir}"),
+        "train is 'long', not of type float",
+    )
+
+
+def test_another_configuration_is_refused_with_the_difference(whole, launch_environment):
+    workdir, _ = whole
+    other = search(launch_environment, *TINY, f"--workdir={workdir}", "--seed=1", "--max_nodes=4")
+    assert_refused(other, "max_nodes was 3, is 4; seed was 0, is 1")
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("error: "), done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--no_such_flag=1"], ["no_such_flag"]),
+        (["--epochs=many"], ["epochs", "many"]),
+        (["stray"], ["stray", "--help"]),
+        (["--dataset=nothing"], ["nothing", "digits", "mnist"]),
+        (["--dataset=mnist", "--data_dir=/no/such/folder"], ["/no/such/folder"]),
+        (["--num_normal_cells=6"], ["num_normal_cells=6", "32x32", "8x8"]),
+        (["--crossover_bias=2"], ["crossover_bias=2"]),
+        # The strategy's P, not the preset's; else the number of cells, which is looked at later,
+        # would be wrong.
+        (
+            ["--strategy=aging", "--sample_size=11", "--num_normal_cells=6"],
+            ["sample_size=11", "only 10"],
+        ),
+        (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
+        (["--conv_kind=full", "--engine=universal"], ["engine=compiled"]),
+        (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),
+        (
+            ["--workers=2", "--candidates_per_step=2", "--mating_pool=survivors"],
+            ["workers=2", "candidates_per_step=2"],
+        ),
+    ],
+)
+def test_wrong_input_ends_in_one_line_and_leaves_nothing(
+    flags, words, tmp_path, launch_environment
+):
+    done = search(launch_environment, "--preset=quick", *flags, f"--workdir={tmp_path / 'run'}")
+    assert_refused(done, *words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_help_names_every_setting(launch_environment):
+    done = search(launch_environment, "--help")
+    assert done.returncode == 0
+    for flag in (
+        "--dataset",
+        "--preset",
+        "--num_generations",
+        "--final_epochs",
+        "--data_dir",
+        "tau_cross",
+    ):
+        assert flag in done.stdout
+
+
+def test_dry_run_prints_the_expected_duration_and_leaves_nothing(tmp_path, launch_environment):
+    done = search(launch_environment, *TINY, "--dry_run", f"--workdir={tmp_path / 'run'}")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"estimate: \d+ (s|min) at most", done.stdout)
+    assert not (tmp_path / "run").exists()

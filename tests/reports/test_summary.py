@@ -1,0 +1,179 @@
+"""What a run's records say: hand-worked tables, cells as text, and the exported genome."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+from builders_runs import (
+    GENOME,
+    LAST,
+    RESULT,
+    individual_record,
+    retraining,
+    table_records,
+    write_run,
+)
+
+from jaxevo.config import EvolutionConfig, SearchConfig
+from jaxevo.errors import InputError
+from jaxevo.reports import summary
+from jaxevo.reports.summary import Generation
+from jaxevo.run.reader import load_run
+from jaxevo.search_space import genome_files
+from jaxevo.search_space.genome import Cell, Node, Op
+
+
+def interval(successes: int, trials: int) -> tuple[float, float]:
+    """Wilson's formula."""
+    z, p = 1.959963984540054, successes / trials
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
+    low, high = (
+        (p + z * z / (2 * trials) + side * half) / (1 + z * z / trials) for side in (-1, 1)
+    )
+    return low, high
+
+
+def as_tuple(rate: summary.Rate | None) -> tuple | None:
+    return None if rate is None else dataclasses.astuple(rate)
+
+
+def test_generations_of_the_table(tmp_path):
+    rows = summary.generations(load_run(write_run(tmp_path, table_records())))
+    assert rows == [
+        Generation(0, 0.6, pytest.approx(0.55), 1.0, 2.0, trainings=3, reused=0, failed=1),
+        Generation(1, 0.7, pytest.approx(0.65), 1.0, 2.0, trainings=1, reused=1, failed=0),
+        Generation(2, 0.7, pytest.approx(0.65), 1.0, 2.0, trainings=1, reused=0, failed=0),
+    ]
+
+
+def test_operator_success_of_the_table(tmp_path):
+    rows = summary.operator_success(load_run(write_run(tmp_path, table_records())))
+    expected = {  # beaten and survived: only generations 0 and 1 are complete
+        "crossover": (3, (1, 3), (1, 2)),
+        "random": (3, None, (2, 3)),
+        "op_mutation": (2, (1, 2), (1, 1)),
+    }
+    assert [row.operator for row in rows] == list(expected)
+    for row in rows:
+        applied, *rates = expected[row.operator]
+        assert row.applied == applied
+        for rate, counts in zip((row.beat_better_parent, row.survived), rates, strict=True):
+            assert as_tuple(rate) == (
+                None if counts is None else pytest.approx((*counts, *interval(*counts)))
+            )
+
+
+def test_population_lineage_failures_and_seconds_of_the_table(tmp_path):
+    run = load_run(write_run(tmp_path, table_records()))
+    assert [member.id for member in run.replay.population] == [3, 5, 2]
+    assert run.records.survivors == {0, 2, 3}
+    lineages = {
+        of: [individual.id for individual in summary.ancestors(run, of)] for of in run.candidates
+    }
+    assert lineages == {0: [0], 1: [1], 2: [2], 3: [0, 2, 3], 4: [0, 2, 3, 4], 5: [0, 2, 3, 5]}
+    assert summary.failures(run) == {"diverged": 1}
+    spent = {"compile": 5.0, "train": 10.0, "evaluate": 2.5, "total": 17.5}
+    assert summary.seconds(run) == {"search": spent, "retraining": dict.fromkeys(spent, 0.0)}
+    assert summary.state(run) == "incomplete: in generation 2 of 2, 6 candidates known"
+    assert run.best is not None and run.best.id == 3
+
+
+def test_state_after_the_search(tmp_path):
+    records = [
+        *table_records(),
+        individual_record(LAST),
+        retraining(3, 0, 0.6),
+        retraining(2, 0, 0.64),
+    ]
+    workdir = write_run(tmp_path, records)
+    asked = "incomplete: training the best again, 2 of at most 6 trainings known"
+    assert summary.state(load_run(workdir)) == asked
+    for epoch, content in ((7, "x"), (8, "")):  # an empty folder is no checkpoint
+        folder = workdir.final_checkpoints / str(epoch)
+        folder.mkdir(parents=True)
+        if content:
+            (folder / content).touch()
+    assert (
+        summary.state(load_run(workdir))
+        == "incomplete: in the final training, after epoch 7 of 100"
+    )
+    workdir.result.write_text(json.dumps(RESULT))
+    run = load_run(workdir)
+    assert summary.state(run) == "complete"
+    assert run.best is not None and run.best.id == 2  # the winner, not the best of the search
+    assert summary.seconds(run)["retraining"]["total"] == 7.0
+    assert summary.seconds(run)["final training"] == {"total": 9.5}
+
+
+def test_an_empty_and_a_torn_history(tmp_path):
+    run = load_run(write_run(tmp_path / "empty", []))
+    assert run.best is None and run.find(None) is None
+    assert summary.generations(run) == summary.operator_success(run) == []
+    assert summary.state(run) == "incomplete: in generation 0 of 2, 0 candidates known"
+    assert json.loads(json.dumps(summary.document(run, None)))["individual"] is None
+    with pytest.raises(InputError, match="nothing to export"):
+        summary.export_best(run, tmp_path / "best.json")
+    torn = load_run(write_run(tmp_path / "torn", table_records(), tail='{"kind": "ind'))
+    assert list(torn.candidates) == [*range(6)]
+
+
+def test_a_run_of_one_generation(tmp_path):
+    config = SearchConfig(evolution=EvolutionConfig(population_size=2, num_generations=0))
+    run = load_run(write_run(tmp_path, table_records()[:3], config))
+    assert run.replay.done and len(summary.generations(run)) == 1
+    assert [row.operator for row in summary.operator_success(run)] == ["random"]
+
+
+def test_text_of_a_record_cannot_control_the_terminal(tmp_path):
+    records = table_records()
+    records[1]["failure"] = "red \x1b[31m\nand \ud800"
+    assert summary.failures(load_run(write_run(tmp_path, records))) == {
+        "red \\x1b[31m\\nand \\ud800": 1
+    }
+
+
+def test_drawing():
+    nodes = (
+        Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),
+        Node((2, 0), (Op.MAX_POOL_3X3, Op.CONV_5X5)),
+        Node((1, 1), (Op.CONV_7X7, Op.AVG_POOL_3X3)),
+        Node((3, 4), (Op.IDENTITY, Op.IDENTITY)),
+        Node((0, 4), (Op.IDENTITY, Op.CONV_3X3)),
+        Node((5, 2), (Op.CONV_3X3, Op.CONV_3X3)),
+    )
+    assert summary.draw(Cell(nodes)) == [
+        "depth 1   node 0  = concat( conv_3x3(input),      identity(input) )",
+        "          node 2  = concat( conv_7x7(input),      avg_pool_3x3(input) )",
+        "depth 2   node 1  = concat( max_pool_3x3(node 0), conv_5x5(input) )",
+        "          node 4  = concat( identity(input),      conv_3x3(node 2) )",
+        "depth 3   node 3  = concat( identity(node 1),     identity(node 2) )",
+        "depth 4   node 5  = concat( conv_3x3(node 3),     conv_3x3(node 0) )",
+        "output            = concat( node 4, node 5 )",
+    ]
+    assert summary.draw(Cell(nodes[:1]))[-1] == "output            = node 0"
+
+
+def test_the_exported_genome_file(tmp_path):
+    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
+    summary.export_best(load_run(workdir), tmp_path / "best_so_far.json")
+    metadata = {"dataset": "digits", "seed": 0, "id": 3, "parameters": 10, "search_fitness": 0.7}
+    assert genome_files.load(tmp_path / "best_so_far.json") == (GENOME, metadata)
+    workdir.result.write_text(json.dumps(RESULT))
+    summary.export_best(load_run(workdir), tmp_path / "winner.json")
+    winner = metadata | {
+        "id": 2,
+        "search_fitness": 0.6,
+        "retrained_fitness": 0.62,
+        "test_accuracy": 0.55,
+    }
+    assert genome_files.load(tmp_path / "winner.json") == (GENOME, winner)
+    untested = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
+    workdir.result.write_text(json.dumps(RESULT | untested))
+    summary.export_best(load_run(workdir), tmp_path / "untested.json")
+    del winner["test_accuracy"]
+    assert genome_files.load(tmp_path / "untested.json") == (GENOME, winner)
+    with pytest.raises(InputError, match="winner.json exists already"):
+        summary.export_best(load_run(workdir), tmp_path / "winner.json")

@@ -1,0 +1,144 @@
+"""The second phase by a table: the winner is the best of fresh trainings, not the luckiest of many."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders import SMALL, Outcome, Table, chain, history_of, make_explorer, open_ledger
+
+from jaxevo.config import replace
+from jaxevo.run.choose import choose
+from jaxevo.run.records import Candidate
+from jaxevo.run.reporter import Silent
+from jaxevo.search_space.genome import Op
+from jaxevo.strategies.individual import Individual
+
+GENOMES = [chain(1), chain(2), chain(3), chain(1, Op.CONV_5X5)]
+
+
+def ledger_of(path, *fitness: float | None, genomes=GENOMES):
+    """The ledger of candidates of the first generation with these fitnesses."""
+    ledger = open_ledger(path)
+    for id_, value in enumerate(fitness):
+        individual = Individual(id_, genomes[id_], 0, operators=("random",), fitness=value)
+        failure = "by hand" if value is None else None
+        ledger.add_candidate(Candidate(individual, 1, 1, failure=failure))
+    return ledger
+
+
+class Fresh:
+    """Fresh trainings with fitnesses written by hand, by id and repeat; None fails."""
+
+    def __init__(self, fitness: dict[tuple[int, int], float | None]):
+        self.fitness = fitness
+        self.asked: list[list[tuple[int, ...]]] = []
+
+    def __call__(self, jobs):
+        self.asked.append([seed for _, seed in jobs])
+        genome, (_, purpose, id_, repeat) = jobs[0]
+        assert genome == GENOMES[id_] and purpose == 1
+        fitness = self.fitness[id_, repeat]
+        return Outcome(fitness, None if fitness is not None else "diverged")
+
+
+def test_the_best_by_fitness_are_trained_again_and_the_best_mean_wins(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, None, 0.8)
+    fresh = Fresh({(1, 0): 0.6, (1, 1): 0.7, (3, 0): 0.9, (3, 1): 0.5})
+    winner = choose(SMALL, ledger, fresh, Silent())
+    assert (winner.id, winner.fitness) == (3, 0.7)
+    assert winner.genome == GENOMES[3]
+    seeds = [(0, 1, 1, 0), (0, 1, 1, 1), (0, 1, 3, 0), (0, 1, 3, 1)]
+    assert fresh.asked == [seeds[number:] for number in range(4)]  # the rest is told ahead
+    written = history_of(tmp_path, "retraining")
+    assert [(r["id"], r["seed"], r["fitness"]) for r in written] == [
+        (1, 0, 0.6),
+        (1, 1, 0.7),
+        (3, 0, 0.9),
+        (3, 1, 0.5),
+    ]
+
+
+def test_of_equals_the_older_wins(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
+    fresh = Fresh({(id_, repeat): 0.5 for id_ in (1, 2) for repeat in (0, 1)})
+    assert choose(SMALL, ledger, fresh, Silent()).id == 1
+    ledger = ledger_of(tmp_path / "equal", 0.9, 0.9, 0.9)  # of which the older are trained again
+    fresh = Fresh({(id_, repeat): 0.5 for id_ in (0, 1) for repeat in (0, 1)})
+    assert choose(SMALL, ledger, fresh, Silent()).id == 0
+
+
+def test_a_training_that_fails_counts_as_0(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
+    fresh = Fresh({(1, 0): 1.0, (1, 1): None, (2, 0): 0.6, (2, 1): 0.6})
+    winner = choose(SMALL, ledger, fresh, Silent())
+    assert (winner.id, winner.fitness) == (2, 0.6)
+    failed = history_of(tmp_path, "retraining")[1]
+    assert (failed["fitness"], failed["failure"]) == (0.0, "diverged")
+
+
+def test_of_isomorphic_ones_only_the_best_is_trained_again(tmp_path):
+    genomes = [GENOMES[0], GENOMES[1], GENOMES[1], GENOMES[1]]
+    ledger = ledger_of(tmp_path, 0.5, 0.8, 0.9, 0.7, genomes=genomes)
+
+    def by_id(jobs):
+        return Outcome({2: 0.6, 0: 0.7}[jobs[0][1][2]])
+
+    assert choose(SMALL, ledger, by_id, Silent()).id == 0
+    assert [record["id"] for record in history_of(tmp_path, "retraining")] == [2, 2, 0, 0]
+
+
+def test_without_retraining_the_fitness_of_the_search_decides(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, None, 0.8)
+    settings = {"retrain_best": 0}
+    winner = choose(replace(SMALL, settings), ledger, Fresh({}), Silent())
+    assert (winner.id, winner.fitness) == (1, 0.9)
+    assert history_of(tmp_path, "retraining") == []
+
+
+def test_fewer_candidates_than_are_to_be_trained_again(tmp_path):
+    ledger = ledger_of(tmp_path, None, 0.9)
+    fresh = Fresh({(1, 0): 0.5, (1, 1): 0.7})
+    winner = choose(replace(SMALL, {"retrain_best": 3}), ledger, fresh, Silent())
+    assert (winner.id, winner.fitness) == (1, 0.6)
+
+
+@pytest.mark.parametrize("done", range(5))
+def test_what_is_trained_is_not_trained_again(tmp_path, done: int):
+    fitness = {(1, 0): 0.6, (1, 1): 0.7, (2, 0): 0.9, (2, 1): 0.5}
+    first = dict(list(fitness.items())[:done])
+    try:
+        choose(SMALL, ledger_of(tmp_path, 0.7, 0.9, 0.8), Fresh(first), Silent())
+    except KeyError:  # of the first training that is not in the table, as an interrupt
+        assert done < 4
+    rest = Fresh({names: value for names, value in fitness.items() if names not in first})
+    winner = choose(SMALL, open_ledger(tmp_path), rest, Silent())
+    assert (winner.id, winner.fitness) == (2, 0.7)
+    assert len(rest.asked) == 4 - done
+    assert len(history_of(tmp_path, "retraining")) == 4
+
+
+def test_progress_is_told(tmp_path):
+    told = []
+
+    class Telling(Silent):
+        def training(self, stage, done, total, note):
+            told.append((stage, done, total, note))
+
+    fresh = Fresh({(id_, repeat): 0.5 for id_ in (0, 1) for repeat in (0, 1)})
+    choose(SMALL, ledger_of(tmp_path, 0.9, 0.9), fresh, Telling())
+    assert told == [("retraining the best", number, 4, "") for number in (1, 2, 3, 4)]
+
+
+def test_after_a_search_the_winner_is_the_best_of_fresh_trainings(tmp_path):
+    explorer = make_explorer(tmp_path)
+    explorer.run()
+    winner = choose(SMALL, explorer.ledger, Table(), Silent())
+    fresh: dict[int, list[float]] = {}
+    for record in history_of(tmp_path, "retraining"):
+        fresh.setdefault(record["id"], []).append(record["fitness"])
+    assert len(fresh) == 2 and all(len(values) == 2 for values in fresh.values())
+    assert winner.id == max(fresh, key=lambda id_: np.mean(fresh[id_]))
+    assert winner.fitness == np.mean(fresh[winner.id])
+    candidates = explorer.ledger.candidates
+    fitness = sorted(c.fitness for c in candidates.values() if c.fitness and c.reused is None)
+    assert sorted(candidates[id_].fitness for id_ in fresh) == fitness[-2:]

@@ -1,0 +1,73 @@
+"""A result in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import pytest
+from builders import chain
+
+from jaxevo.run.result import Result
+from jaxevo.run.words import accuracy_line, format_duration, result_lines, where_time_went
+
+RESULT = Result(
+    path=pathlib.Path("runs/a"),
+    genome=chain(2),
+    id=7,
+    dataset="digits",
+    search_fitness=0.99,
+    retrained_fitness=0.97,
+    validation_accuracy=0.9512,
+    test_accuracy=0.9634,
+    test_interval=(0.9401, 0.9789),
+    test_images=12_345,
+    parameters=23_456,
+    multiply_adds=3_456_789,
+    candidates=200,
+    trainings=160,
+    memo_hits=50,
+    failures=3,
+    seconds={"train": 60.0, "final": 10.0},
+    session_seconds={"compile": 25.0, "train": 50.0, "other": 25.0},
+)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.4, "0 s"),
+        (59.6, "60 s"),
+        (89.4, "89 s"),
+        (90, "2 min"),
+        (150, "2 min"),  # to the nearest even number
+        (151, "3 min"),
+        (5399, "90 min"),
+        (5400, "1.5 h"),
+        (86_400, "24.0 h"),
+    ],
+)
+def test_durations(seconds: float, text: str):
+    assert format_duration(seconds) == text
+
+
+def test_a_result_is_told_in_four_lines():
+    assert result_lines(RESULT) == [
+        "test accuracy 96.34% (95 % interval 94.01% to 97.89%, 12,345 images), "
+        "validation accuracy 95.12%",
+        "23,456 parameters, 3,456,789 multiply-adds an image",
+        "200 candidates, 50 (25%) isomorphic to an earlier one, 3 failed; 160 trainings",
+        "2 min in the session that ended it: compile 25%, train 50%, other 25%",
+    ]
+
+
+def test_without_test_images_no_test_accuracy_is_told():
+    fields = {"test_accuracy": None, "test_interval": None, "test_images": None}
+    untested = dataclasses.replace(RESULT, **fields)
+    assert accuracy_line(untested) == "validation accuracy 95.12%"
+    assert not any("test" in line for line in result_lines(untested))
+
+
+def test_no_time_went_anywhere_in_no_time():
+    assert where_time_went({"train": 0.0}) == "0 s in the session that ended it: train 0%"

@@ -1,0 +1,108 @@
+"""Small files are whole or not there when written, bounded and checked when read."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pytest
+
+from jaxevo.files import (
+    MAX_DOCUMENT_BYTES,
+    FileError,
+    checkpoint_steps,
+    numbered_folders,
+    read_json,
+    write_bytes,
+    write_csv,
+    write_json,
+    write_text,
+)
+
+
+def names(folder: pathlib.Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_tables_are_read_back_as_they_were_written(tmp_path: pathlib.Path):
+    path = tmp_path / "table.csv"
+    write_csv(path, [{"model": 'a, "b"', "mean": 0.5}, {"model": "two\nlines", "mean": None}])
+    assert path.read_bytes() == b'model,mean\n"a, ""b""",0.5\n"two\nlines",\n'
+    with pytest.raises(ValueError, match="fields not in fieldnames"):
+        write_csv(path, [{"model": "a"}, {"model": "b", "unknown": 1}])
+    assert path.read_bytes().startswith(b"model,mean\n")
+
+
+def test_json_files_are_whole_or_not_there(tmp_path: pathlib.Path, monkeypatch):
+    path = tmp_path / "result.json"
+    write_json(path, {"b": 1, "a": [None, "é"]})
+    assert path.read_text() == '{\n  "a": [\n    null,\n    "\\u00e9"\n  ],\n  "b": 1\n}\n'
+    assert read_json(path) == {"b": 1, "a": [None, "é"]}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(path, {"loss": float("nan")})
+
+    def full(*_: object) -> None:
+        raise OSError(28, "no space left")
+
+    for function in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, function, full)
+            with pytest.raises(OSError, match="no space left: .*result.json"):
+                write_text(path, "half")
+        assert read_json(path)["b"] == 1
+        assert names(tmp_path) == ["result.json"]
+
+
+def test_texts_and_bytes_are_written_as_they_are(tmp_path: pathlib.Path):
+    write_text(tmp_path / "text", "é\r\n")
+    write_bytes(tmp_path / "bytes", b"\0\xff")
+    assert (tmp_path / "text").read_bytes() == b"\xc3\xa9\r\n"
+    assert (tmp_path / "bytes").read_bytes() == b"\0\xff"
+    write_bytes(tmp_path / "bytes", b"")
+    assert (tmp_path / "bytes").read_bytes() == b""
+
+
+def test_files_can_be_read_by_others(tmp_path: pathlib.Path):
+    write_text(tmp_path / "best.json", "{}")
+    assert (tmp_path / "best.json").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b'{"a": 1', b"\xff\xfe", b"[" * 100_000, b"9" * 5000],
+    ids=["empty", "torn", "binary", "deep", "long number"],
+)
+def test_damaged_json_is_named(tmp_path: pathlib.Path, content: bytes):
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    with pytest.raises(FileError) as caught:
+        read_json(path)
+    assert str(caught.value).startswith(f"{path} is damaged (")
+    assert str(caught.value).endswith("); restore it or start in another workdir")
+
+
+def test_missing_json_is_named(tmp_path: pathlib.Path):
+    with pytest.raises(FileError, match="does not exist; .* is not the folder of a run"):
+        read_json(tmp_path / "config.json")
+
+
+def test_json_of_more_than_a_document_is_refused(tmp_path: pathlib.Path):
+    path = tmp_path / "config.json"
+    path.write_bytes(b"1".rjust(MAX_DOCUMENT_BYTES))
+    assert read_json(path) == 1
+    path.write_bytes(b"1".rjust(MAX_DOCUMENT_BYTES + 1))
+    with pytest.raises(FileError, match=f"is larger than {MAX_DOCUMENT_BYTES} bytes"):
+        read_json(path)
+
+
+def test_numbered_folders_are_in_the_order_of_their_numbers(tmp_path: pathlib.Path):
+    for name in ("10", "9", "007", "-1", "1.5", "4.orbax-checkpoint-tmp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data").touch()
+    (tmp_path / "3").touch()
+    (tmp_path / "2").symlink_to(tmp_path / "9")
+    (tmp_path / "8").mkdir()
+    assert [path.name for path in numbered_folders(tmp_path)] == ["007", "8", "9", "10"]
+    assert checkpoint_steps(tmp_path) == [7, 9, 10]  # an empty folder is no checkpoint
+    assert numbered_folders(tmp_path / "missing") == checkpoint_steps(tmp_path / "missing") == []
+    assert numbered_folders(tmp_path / "3") == []

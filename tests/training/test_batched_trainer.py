@@ -1,0 +1,101 @@
+"""Several candidates in one step give what each gives alone, on one device and on two."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from builders_training import SEEDS, THREE, TRAINING, train_three, universal_engine
+from conftest import REPOSITORY
+
+from jaxevo.config.presets import RECIPES
+from jaxevo.training.batched_trainer import BatchedTrainer
+from jaxevo.training.data import TrainingData
+from jaxevo.training.engines import UniversalEngine
+from jaxevo.training.fit import fit
+
+SUBSET = np.arange(64)
+
+
+@pytest.fixture(scope="module")
+def engine() -> UniversalEngine:
+    return universal_engine()
+
+
+@pytest.fixture(scope="module")
+def batched(engine: UniversalEngine) -> BatchedTrainer:
+    return BatchedTrainer(engine.trainer, 4)
+
+
+@pytest.fixture(scope="module")
+def data(few_digits) -> TrainingData:
+    return TrainingData.of(few_digits[0], SUBSET)
+
+
+@pytest.fixture(scope="module")
+def alone(engine, data, few_digits) -> list[float]:
+    accuracies = []
+    for genome, seed in zip(THREE, SEEDS, strict=True):
+        prepared = engine.prepare(genome, seed)
+        weights = fit(prepared, data, TRAINING, seed).state.weights
+        accuracies.append(prepared.trainer.accuracy(weights, prepared.inputs, few_digits[1]))
+    return accuracies
+
+
+def test_each_of_several_candidates_comes_out_as_alone(engine, batched, data, few_digits, alone):
+    accuracies, losses = train_three(engine, batched, data, few_digits[1])
+    assert np.isfinite(losses).all()
+    # two of 100 images whose logits are all but equal
+    np.testing.assert_allclose(accuracies, alone, atol=0.02)
+    assert len(set(alone)) > 1
+
+
+def test_each_is_trained_by_a_recipe_as_alone(engine, batched, data, few_digits):
+    modern = dataclasses.replace(TRAINING, **RECIPES["modern"])
+    _, losses = train_three(engine, batched, data, few_digits[1], TRAINING)
+    _, modern_losses = train_three(engine, batched, data, few_digits[1], modern)
+    last = {}
+    for genome, seed in zip(THREE, SEEDS, strict=True):
+
+        def on_epoch(epoch: int, loss: float, seed=seed) -> None:
+            last[seed] = loss
+
+        fit(engine.prepare(genome, seed), data, modern, seed, on_epoch=on_epoch)
+    np.testing.assert_allclose(modern_losses, list(last.values()), rtol=1e-3)
+    assert np.abs(np.subtract(modern_losses, losses)).min() > 1e-2
+
+
+def test_a_loss_that_was_not_finite_once_is_told(engine, batched, data, few_digits):
+    diverging = dataclasses.replace(TRAINING, learning_rate=1e38)
+    _, losses = train_three(engine, batched, data, few_digits[1], diverging)
+    assert not np.isfinite(losses).any()
+
+
+TWO_DEVICES = f"""
+import sys; sys.path.insert(0, {str(REPOSITORY / "tests")!r})
+import json, jax, numpy as np
+from builders_training import train_three, universal_engine
+from jaxevo.datasets import load_search_data
+from jaxevo.training.batched_trainer import BatchedTrainer
+from jaxevo.training.data import TrainingData
+digits = load_search_data("digits")
+engine = universal_engine()
+data = TrainingData.of(digits.train.take(np.arange(200)), np.arange(64))
+validation = digits.validation.take(np.arange(100))
+accuracies, _ = train_three(engine, BatchedTrainer(engine.trainer, 4), data, validation)
+print(json.dumps([len(jax.devices()), *accuracies]))
+"""
+
+
+def test_they_are_divided_among_two_devices(alone, launch_environment):
+    environment = launch_environment | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    command = [sys.executable, "-c", TWO_DEVICES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    devices, *several = json.loads(done.stdout.splitlines()[-1])
+    assert devices == 2
+    np.testing.assert_allclose(several, alone, atol=0.02)
