@@ -24,7 +24,9 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 REPOSITORY = pathlib.Path(__file__).parent.parent
 
 
-def random_genomes(number: int, min_nodes: int = 2, max_nodes: int = 6, seed: int = 0) -> list[Genome]:
+def random_genomes(
+    number: int, min_nodes: int = 2, max_nodes: int = 6, seed: int = 0
+) -> list[Genome]:
     """Genomes of any size in the range, more varied than an initial population."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(min_nodes, max_nodes + 1, (number, 2))

@@ -80,7 +80,11 @@ def test_npz_bombs(tmp_path: pathlib.Path) -> None:
         path, x_train=np.zeros((50_000, 28, 28), np.uint8), y_train=make_labels(50_000)
     )
     data_error(
-        lambda: load_train_data(str(path)), path, "x_train", "unpacks to 39,200,000 values", "numpy.savez"
+        lambda: load_train_data(str(path)),
+        path,
+        "x_train",
+        "unpacks to 39,200,000 values",
+        "numpy.savez",
     )
     # A directory of millions of entries, each of which becomes an object.
     length = 2 << 20
@@ -102,7 +106,9 @@ def test_pictures_that_unpack_to_many_times_their_size(
 ) -> None:
     monkeypatch.setattr(pixels, "_ALLOWANCE", 100_000)
     write_folder(tmp_path, np.zeros((12, 200, 200), np.uint8), make_labels(12, 2))
-    data_error(lambda: load_train_data(str(tmp_path)), tmp_path, "unpacks to", "give a smaller image_size")
+    data_error(
+        lambda: load_train_data(str(tmp_path)), tmp_path, "unpacks to", "give a smaller image_size"
+    )
     assert len(load_train_data(str(tmp_path), image_size=8)[0])
 
 

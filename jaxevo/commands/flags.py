@@ -55,6 +55,11 @@ def define_machine_flags() -> None:
     flags.DEFINE_string(
         "data_dir", None, "folder with the published files, as <data_dir>/<name>/<file>"
     )
+    define_compilation_cache_flag()
+
+
+def define_compilation_cache_flag() -> None:
+    """Where compiled programs are kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     default = os.path.join(cache, "jaxevo", "compiled")
     text = "where compiled programs are kept; empty: nowhere"

@@ -70,13 +70,17 @@ def _spatial(op: Op, x: jax.Array, kernel: jax.Array) -> jax.Array:
     return ops.spatial(op, x, kernel[:, window, window] if op.kernel_size else None)
 
 
-def _spatial_gradients(op: Op, x: jax.Array, kernel: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _spatial_gradients(
+    op: Op, x: jax.Array, kernel: jax.Array, g: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     return jax.vjp(functools.partial(_spatial, op), x, kernel)[1](g)
 
 
 _SPATIAL = tuple(functools.partial(_spatial, op) for op in OPS)
 _SPATIAL_GRADIENTS = tuple(functools.partial(_spatial_gradients, op) for op in OPS)
-_NEEDS_PROJECTION = np.array([[operand_is_projected(state, op) for op in OPS] for state in (0, NUM_INPUTS)])
+_NEEDS_PROJECTION = np.array(
+    [[operand_is_projected(state, op) for op in OPS] for state in (0, NUM_INPUTS)]
+)
 
 
 def _num_halves(state: jax.Array) -> jax.Array:
@@ -88,7 +92,9 @@ def _is_projected(state: jax.Array, op: jax.Array) -> jax.Array:
     return jnp.asarray(_NEEDS_PROJECTION)[(state > 0).astype(jnp.int32), op]
 
 
-def _apply_spatial(states: jax.Array, state: jax.Array, op: jax.Array, kernel: jax.Array) -> jax.Array:
+def _apply_spatial(
+    states: jax.Array, state: jax.Array, op: jax.Array, kernel: jax.Array
+) -> jax.Array:
     """An operand before its 1x1 convolution, `[2D, H, W, N]`; of the input only the first half, then zeros."""
 
     def body(half: jax.Array, z: jax.Array) -> jax.Array:
@@ -112,7 +118,12 @@ def _outlet(kind: str, weight: jax.Array, state: jax.Array) -> jax.Array:
 
 
 def _forward(
-    kind: str, slots: Slots, readers: jax.Array, running_moments: Moments | None, x: jax.Array, cell: EncodedCell
+    kind: str,
+    slots: Slots,
+    readers: jax.Array,
+    running_moments: Moments | None,
+    x: jax.Array,
+    cell: EncodedCell,
 ) -> tuple[jax.Array, Moments, jax.Array]:
     """Output, moments, and all states `[B + 1, 2D, H, W, N]` of a cell.
 
@@ -155,7 +166,9 @@ def _forward(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _cell(kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell) -> tuple[jax.Array, Moments]:
+def _cell(
+    kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
+) -> tuple[jax.Array, Moments]:
     """A cell in training: what its readers `[B, E, 2D]` get of it, and the moments of its batch norms (no gradient)."""
     return _forward(kind, slots, readers, None, x, cell)[:2]
 
@@ -181,10 +194,14 @@ def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Sl
     def body(half, carry):
         gradients, kernel_gradient = carry
         x, kernel = _half(states, half, state), _half(slot.depthwise, half)
-        x_gradient, part = jax.lax.switch(op, _SPATIAL_GRADIENTS, x, kernel, _half(z_gradient, half))
+        x_gradient, part = jax.lax.switch(
+            op, _SPATIAL_GRADIENTS, x, kernel, _half(z_gradient, half)
+        )
         total = _half(gradients, half, state) + x_gradient
         start = (state, half * total.shape[0], 0, 0, 0)
-        kernel_gradient = jax.lax.dynamic_update_slice_in_dim(kernel_gradient, part, half * part.shape[0], 0)
+        kernel_gradient = jax.lax.dynamic_update_slice_in_dim(
+            kernel_gradient, part, half * part.shape[0], 0
+        )
         return jax.lax.dynamic_update_slice(gradients, total[None], start), kernel_gradient
 
     start = (gradients, jnp.zeros_like(slot.depthwise))
@@ -214,7 +231,9 @@ def _cell_backward(kind, residuals, cotangents):
             part = gradient[o * channels : (o + 1) * channels]
             place = _at(slots, b, o), states, cell.states[b, o], cell.ops[b, o]
             new, gradients = _operand_gradients(*place, part, gradients)
-            slot_gradients = jax.tree.map(lambda array, part, o=o: array.at[b, o].set(part), slot_gradients, new)
+            slot_gradients = jax.tree.map(
+                lambda array, part, o=o: array.at[b, o].set(part), slot_gradients, new
+            )
         return gradients, slot_gradients, reader_gradients
 
     start = jax.tree.map(jnp.zeros_like, (states, slots, readers))
@@ -233,15 +252,26 @@ class UniversalCell(nnx.Module):
         slots = (num_slots, 2)
         self.depthwise = constant(nnx.Param, 0, *slots, 2 * channels, MAX_KERNEL, MAX_KERNEL)
         self.pointwise = constant(nnx.Param, 0, *slots, channels, 2 * channels)
-        self.scale, self.bias = constant(nnx.Param, 1, *slots, channels), constant(nnx.Param, 0, *slots, channels)
-        self.mean, self.var = constant(nnx.BatchStat, 0, *slots, channels), constant(nnx.BatchStat, 1, *slots, channels)
+        self.scale, self.bias = (
+            constant(nnx.Param, 1, *slots, channels),
+            constant(nnx.Param, 0, *slots, channels),
+        )
+        self.mean, self.var = (
+            constant(nnx.BatchStat, 0, *slots, channels),
+            constant(nnx.BatchStat, 1, *slots, channels),
+        )
         self.readers = constant(nnx.Param, 0, num_slots, reader_channels, 2 * channels)
 
     def __call__(self, x: jax.Array, cell: EncodedCell, train: bool) -> jax.Array:
         kernels, weights = self.depthwise[...].astype(x.dtype), self.pointwise[...].astype(x.dtype)
-        slots, readers = Slots(kernels, weights, self.scale[...], self.bias[...]), self.readers[...].astype(x.dtype)
+        slots, readers = (
+            Slots(kernels, weights, self.scale[...], self.bias[...]),
+            self.readers[...].astype(x.dtype),
+        )
         if not train:
-            return _forward(self.kind, slots, readers, Moments(self.mean[...], self.var[...]), x, cell)[0]
+            return _forward(
+                self.kind, slots, readers, Moments(self.mean[...], self.var[...]), x, cell
+            )[0]
         out, moments = _cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
         self.mean.set_value(moments.mean)
         self.var.set_value(moments.var)
@@ -253,9 +283,17 @@ class UniversalNetwork(nnx.Module):
 
     cell_type = UniversalCell
 
-    def __init__(self, config: NetworkConfig, max_nodes: int, image_shape: tuple[int, int, int], num_classes: int):
+    def __init__(
+        self,
+        config: NetworkConfig,
+        max_nodes: int,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+    ):
         if config.conv_kind != "separable":
-            raise ValueError(f"the universal engine has no {config.conv_kind} convolutions; use engine=compiled")
+            raise ValueError(
+                f"the universal engine has no {config.conv_kind} convolutions; use engine=compiled"
+            )
         config.check_image(*image_shape[:2])
         stack = config.stack()
         self.dropout_rate, self.precision = config.dropout_rate, config.precision
@@ -264,13 +302,20 @@ class UniversalNetwork(nnx.Module):
         self.norms = nnx.List(BatchNorm(channels) for _, channels in stack)
         self.cells = nnx.List()
         readers = [*(channels for _, channels in stack[1:]), num_classes]
-        for index, ((kind, channels), reader_channels) in enumerate(zip(stack, readers, strict=True)):
+        for index, ((kind, channels), reader_channels) in enumerate(
+            zip(stack, readers, strict=True)
+        ):
             kind = "classifier" if index == len(stack) - 1 else kind
             self.cells.append(self.cell_type(kind, channels, max_nodes, reader_channels))
         self.head_bias = constant(nnx.Param, 0, num_classes)
 
     def __call__(
-        self, images: jax.Array, genome: EncodedGenome, *, train: bool, dropout_key: jax.Array | None = None
+        self,
+        images: jax.Array,
+        genome: EncodedGenome,
+        *,
+        train: bool,
+        dropout_key: jax.Array | None = None,
     ) -> jax.Array:
         """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`; `dropout_key` only in training."""
         x = image_batch(images, self.precision)
@@ -278,6 +323,8 @@ class UniversalNetwork(nnx.Module):
         for kind, norm, cell in zip(self.kinds, self.norms, self.cells, strict=True):
             x = cell(norm(x, train), getattr(genome, kind), train)
         if train and self.dropout_rate:
-            draw = functools.partial(dropout_mask, dropout_key, self.dropout_rate, shape=x.shape[1:])
+            draw = functools.partial(
+                dropout_mask, dropout_key, self.dropout_rate, shape=x.shape[1:]
+            )
             x = x * jax.vmap(lambda b: draw(node=b))(jnp.arange(x.shape[0]))
         return jnp.einsum("bec,bcn->ne", self.cells[-1].readers[...], x) + self.head_bias[...]

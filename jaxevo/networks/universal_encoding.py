@@ -17,7 +17,9 @@ class EncodedCell(NamedTuple):
     """A cell as integers; entries beyond its last node are zero."""
 
     num_nodes: jax.Array  # int32 []
-    states: jax.Array  # int32 [B, 2], row of the state that an operand reads: 0 is the input, k + 1 is node k
+    states: (
+        jax.Array
+    )  # int32 [B, 2], row of the state that an operand reads: 0 is the input, k + 1 is node k
     ops: jax.Array  # int32 [B, 2], position in OPS
     unused: jax.Array  # bool [B], whether the node is part of the cell's output
 
@@ -37,7 +39,9 @@ def encode(genome: Genome, max_nodes: int) -> EncodedGenome:
 
 def _encode_cell(cell: Cell, max_nodes: int) -> EncodedCell:
     if cell.num_nodes > max_nodes:
-        raise ValueError(f"a cell of {cell.num_nodes} nodes does not fit a network for at most {max_nodes}")
+        raise ValueError(
+            f"a cell of {cell.num_nodes} nodes does not fit a network for at most {max_nodes}"
+        )
     states, operations = np.zeros((2, max_nodes, 2), np.int32)
     for k, node in enumerate(cell.nodes):
         states[k] = [max(i - NUM_INPUTS + 1, 0) for i in node.inputs]

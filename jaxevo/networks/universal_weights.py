@@ -19,7 +19,9 @@ def _places(
 ) -> Iterator[tuple[nnx.Variable, Any, nnx.Variable]]:
     """Pairs of (variable of the universal network, its part, variable of the network) that hold the same weight."""
     readers: list[tuple[list[int] | None, Any]] = [(None, universal.entry)]
-    for index, (kind, large, small) in enumerate(zip(universal.kinds, universal.cells, network.cells, strict=True)):
+    for index, (kind, large, small) in enumerate(
+        zip(universal.kinds, universal.cells, network.cells, strict=True)
+    ):
         cell = genome.cell(kind)
         norm = universal.norms[index]
         for name in ("scale", "bias", "mean", "var"):

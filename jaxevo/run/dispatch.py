@@ -27,7 +27,9 @@ class Dispatcher:
     def __init__(self, evaluator: Evaluator, workers: Workers | None = None):
         self.evaluator = evaluator
         self.workers = workers
-        self._ahead: dict[Seed, Evaluation] = {}  # of jobs that were done in one step with an earlier one
+        self._ahead: dict[
+            Seed, Evaluation
+        ] = {}  # of jobs that were done in one step with an earlier one
 
     @classmethod
     @contextlib.contextmanager

@@ -49,10 +49,13 @@ def make_task(
         data_dir=data_dir,
     )
     path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
-    if not isinstance(workers, WorkerConfig):
-        workers = replace(WorkerConfig(), {"workers": workers})
+    limits = (
+        workers
+        if isinstance(workers, WorkerConfig)
+        else replace(WorkerConfig(), {"workers": workers})
+    )
     return load_task(
-        config, data, path, preset=preset, data_dir=data_dir, workers=workers, time_limit=time_limit
+        config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit
     )
 
 

@@ -31,12 +31,16 @@ class Records:
     """The lines of a history, typed; `replay` is the strategy that has gone through every candidate."""
 
     replay: Strategy
-    candidates: dict[int, Candidate] = dataclasses.field(default_factory=dict)  # as evaluated, by id
+    candidates: dict[int, Candidate] = dataclasses.field(
+        default_factory=dict
+    )  # as evaluated, by id
     retrainings: list[Retraining] = dataclasses.field(default_factory=list)
     stagnations: list[Stagnation] = dataclasses.field(default_factory=list)
     stop: Stop | None = None
     sessions: int = 0
-    survivors: set[int] = dataclasses.field(default_factory=set)  # still there when their generation was complete
+    survivors: set[int] = dataclasses.field(
+        default_factory=set
+    )  # still there when their generation was complete
     trainings: int = 0  # of candidates
     length: int = 0  # of the history, in bytes
 
@@ -57,7 +61,9 @@ class Run:
     about: dict[str, Any]  # preset, device and versions
     records: Records
     result: Result | None  # None while the run is incomplete
-    checkpoints: dict[str, list[int]]  # numbers of those of the search and of the final training, oldest first
+    checkpoints: dict[
+        str, list[int]
+    ]  # numbers of those of the search and of the final training, oldest first
 
     @property
     def candidates(self) -> dict[int, Candidate]:
@@ -83,7 +89,9 @@ class Run:
         """The individual of an id, the best without one. Raises `InputError` for an unknown id."""
         if known is not None and known not in self.candidates:
             number = len(self.candidates)
-            raise InputError(f"{self.path} has no individual {known}; it has {number}, counted from 0")
+            raise InputError(
+                f"{self.path} has no individual {known}; it has {number}, counted from 0"
+            )
         return self.best if known is None else self.candidates[known].individual
 
 
@@ -95,7 +103,9 @@ def load_run(workdir: Workdir) -> Run:
     about["versions"] = {printable(name): versions.take(name, str) for name in versions.data}
     config = _read_config(document)
     records = read_records(workdir, config)
-    genomes = {known: candidate.individual.genome for known, candidate in records.candidates.items()}
+    genomes = {
+        known: candidate.individual.genome for known, candidate in records.candidates.items()
+    }
     folders = {"search": workdir.checkpoints, "final": workdir.final_checkpoints}
     return Run(
         path=workdir.path,

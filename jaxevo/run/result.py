@@ -41,7 +41,9 @@ class Result:
     trainings: int  # of candidates, of the best again, and the final one
     memo_hits: int  # candidates isomorphic to an earlier one
     failures: int
-    seconds: Mapping[str, float]  # of all trainings of all sessions, by part; `final`: the final training
+    seconds: Mapping[
+        str, float
+    ]  # of all trainings of all sessions, by part; `final`: the final training
     session_seconds: Mapping[str, float]  # of the session that ended the run, by part
 
     @property
@@ -102,7 +104,9 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         trainings=fields.take("trainings", int),
         memo_hits=fields.take("memo_hits", int),
         failures=fields.take("failures", int),
-        seconds={part: seconds.take(part, float) for part in ("final", *PARTS) if part in seconds.data}
+        seconds={
+            part: seconds.take(part, float) for part in ("final", *PARTS) if part in seconds.data
+        }
         | {"final": seconds.take("final", float)},
         session_seconds={printable(part): session.take(part, float) for part in session.data},
     )

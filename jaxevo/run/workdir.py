@@ -62,10 +62,19 @@ class Workdir:
     def check_inside(self) -> None:
         """Raises `FileError` for a link, by which files elsewhere would be changed, and for pipes and devices."""
         files = self.config, self.history, self.best_genome, self.result, self.path / "lock"
-        folders = self.checkpoints.parent, self.checkpoints, self.final_checkpoints, self.best_weights
+        folders = (
+            self.checkpoints.parent,
+            self.checkpoints,
+            self.final_checkpoints,
+            self.best_weights,
+        )
         for path in (*files, *folders):
-            if path.is_symlink() or (path.exists() and not (path.is_dir() if path in folders else path.is_file())):
-                raise FileError(f"{path} is a link or of a wrong kind; a run's files must lie in its folder itself")
+            if path.is_symlink() or (
+                path.exists() and not (path.is_dir() if path in folders else path.is_file())
+            ):
+                raise FileError(
+                    f"{path} is a link or of a wrong kind; a run's files must lie in its folder itself"
+                )
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -85,15 +94,23 @@ class Workdir:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            raise FileError(f"another process is using {self.path}; wait for it or stop it") from None
+            raise FileError(
+                f"another process is using {self.path}; wait for it or stop it"
+            ) from None
         return handle
 
     def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:
         """Creates the run, or checks that it is one of this configuration; returns the content of `config.json`."""
         if not self.config.exists():
             if self.history.exists():
-                raise FileError(f"{self.path} has a history but no config.json; restore it or use another workdir")
-            document = {"schema": SCHEMA_VERSION, "config": flatten(config), "versions": versions()} | extra
+                raise FileError(
+                    f"{self.path} has a history but no config.json; restore it or use another workdir"
+                )
+            document = {
+                "schema": SCHEMA_VERSION,
+                "config": flatten(config),
+                "versions": versions(),
+            } | extra
             write_json(self.config, document)
             return document
         document = self.read_config()

@@ -120,10 +120,15 @@ class Workers:
         """Waits for what was submitted. Raises `WorkerError` if workers end before they have begun."""
         while seed not in self._done:
             self._assign()
-            for pipe in connection.wait([worker.pipe for worker in self._workers], self._until_deadline()):
+            for pipe in connection.wait(
+                [worker.pipe for worker in self._workers], self._until_deadline()
+            ):
                 self._receive(next(worker for worker in self._workers if worker.pipe is pipe))
             for worker in [worker for worker in self._workers if self._left(worker) <= 0]:
-                self._give_up(worker, f"it took longer than --candidate_timeout={self.limits.candidate_timeout:g}")
+                self._give_up(
+                    worker,
+                    f"it took longer than --candidate_timeout={self.limits.candidate_timeout:g}",
+                )
         return self._done.pop(seed)
 
     def _assign(self) -> None:
@@ -142,7 +147,9 @@ class Workers:
             self._start()
 
     def _start(self) -> None:
-        spawn = multiprocessing.get_context("spawn")  # a fork of a process that uses JAX can deadlock
+        spawn = multiprocessing.get_context(
+            "spawn"
+        )  # a fork of a process that uses JAX can deadlock
         pipe, other = spawn.Pipe()
         arguments = (other, self.setup, self.build, self.limits.worker_memory_limit, os.getpid())
         process = spawn.Process(target=_work, args=arguments, name="jaxevo worker", daemon=True)
@@ -193,7 +200,11 @@ class Workers:
         if len(job.problems) < _ATTEMPTS:
             self._queue.appendleft(job)
             return
-        reason = f"{problem}, twice" if len(set(job.problems)) == 1 else "; tried again: ".join(job.problems)
+        reason = (
+            f"{problem}, twice"
+            if len(set(job.problems)) == 1
+            else "; tried again: ".join(job.problems)
+        )
         self._done[job.seed] = Evaluation(None, reason, None, {"train": job.seconds})
 
     def _stop(self, worker: _Worker) -> None:
@@ -223,13 +234,19 @@ def _how_it_ended(process: Any) -> str:
     return f"its process ended by {name}{hint}"
 
 
-def _work(pipe: connection.Connection, setup: Setup, build: Build, memory_limit: int, parent: int) -> None:
+def _work(
+    pipe: connection.Connection, setup: Setup, build: Build, memory_limit: int, parent: int
+) -> None:
     """A worker's life."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # even while a candidate hangs
     if os.getppid() != parent:
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent ends its workers
-    if memory_limit:  # of writable memory: the address space that JAX reserves is many times what it uses
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # a terminal sends it to all; the parent ends its workers
+    if (
+        memory_limit
+    ):  # of writable memory: the address space that JAX reserves is many times what it uses
         resource.setrlimit(resource.RLIMIT_DATA, (memory_limit << 20, memory_limit << 20))
     evaluate = build(setup)
     pipe.send(None)

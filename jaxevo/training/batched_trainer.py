@@ -69,12 +69,15 @@ class BatchedTrainer:
         worst = np.zeros(self.candidates)
         for epoch in range(config.epochs):
             drawn = [
-                draw_epoch(seeds[i], epoch, data.subset, self.batch_size, len(labels)) for i in filled
+                draw_epoch(seeds[i], epoch, data.subset, self.batch_size, len(labels))
+                for i in filled
             ]
             orders = np.stack([order for order, _ in drawn])
             keys = jnp.stack([key for _, key in drawn])
             orders, keys = jax.device_put((orders, keys), self._divided)
-            state, losses = self._epoch(state, inputs, images, labels, orders, steps, keys, settings)
+            state, losses = self._epoch(
+                state, inputs, images, labels, orders, steps, keys, settings
+            )
             worst = np.where(np.isfinite(worst), np.asarray(losses), worst)
         return (state.weights, inputs), worst.tolist()
 

@@ -34,7 +34,9 @@ from jaxevo.training.predictor import Predictor
 from jaxevo.training.trainer import Trainer
 
 _BATCH_SIZE = 64  # of scoring
-_MAX_SETTING = 10**12  # sizes are counted by multiplying these, which takes long for numbers of many digits
+_MAX_SETTING = (
+    10**12
+)  # sizes are counted by multiplying these, which takes long for numbers of many digits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Classifier:
     trainer: Trainer
 
     @classmethod
-    def of(cls, model: Architecture, builder: NetworkBuilder, source: Source, network: Any) -> Classifier:
+    def of(
+        cls, model: Architecture, builder: NetworkBuilder, source: Source, network: Any
+    ) -> Classifier:
         """With a program of its own."""
         return cls(model, builder, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
 
@@ -71,9 +75,14 @@ class Classifier:
             if min(height, width, channels) < 1:
                 raise ValueError(f"image_shape is {document['image_shape']}")
             names = tuple(printable(str(name)) for name in document["class_names"])
-            if any(isinstance(value, int) and abs(value) > _MAX_SETTING for value in document["network"].values()):
+            if any(
+                isinstance(value, int) and abs(value) > _MAX_SETTING
+                for value in document["network"].values()
+            ):
                 raise ValueError(f"a setting is larger than {_MAX_SETTING}")
-            builder = NetworkBuilder(NetworkConfig(**document["network"]), (height, width, channels), len(names))
+            builder = NetworkBuilder(
+                NetworkConfig(**document["network"]), (height, width, channels), len(names)
+            )
             # Before anything of that size is allocated: a document may claim any.
             parameters = builder.complexity(model).parameters
             if parameters > sum(array.size for array in weights.values()):
@@ -81,11 +90,20 @@ class Classifier:
             # Building takes time for every cell.
             if isinstance(model, Genome) and len(builder.network.stack()) > len(weights):
                 raise ValueError("it needs more cells than were saved")
-            source = Source(printable(str(document["dataset"])), names, printable(str(document["resize"])))
+            source = Source(
+                printable(str(document["dataset"])), names, printable(str(document["resize"]))
+            )
             network = load_network(builder, model, weights)
         except CheckpointError:
             raise
-        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        except (
+            AttributeError,
+            KeyError,
+            OverflowError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             reason = f"{type(error).__name__}: {error}"
             raise CheckpointError(
                 f"{folder} does not describe its network ({reason}); train again"

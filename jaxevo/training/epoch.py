@@ -40,7 +40,9 @@ class TrainState(NamedTuple):
     stats: nnx.State
     optimizer: optax.OptState
     step: jax.Array  # int32 []
-    average: Weights  # of parameters and running averages over the steps; without averaging, the last
+    average: (
+        Weights  # of parameters and running averages over the steps; without averaging, the last
+    )
 
     @property
     def weights(self) -> Weights:
@@ -128,9 +130,7 @@ def cross_entropy(logits: jax.Array, labels: jax.Array, smoothing: jax.Array | f
     return jax.nn.logsumexp(logits, -1) - (1 - smoothing) * own - smoothing * logits.mean(-1)
 
 
-def moving_average(
-    average: Tree, values: Tree, step: jax.Array, decay: jax.Array | float
-) -> Tree:
+def moving_average(average: Tree, values: Tree, step: jax.Array, decay: jax.Array | float) -> Tree:
     """Averages with a decay that is smaller in the first steps, so that the start is forgotten.
 
     A decay of 0 gives the last values.
@@ -149,7 +149,9 @@ def draw_epoch(
     Returns:
         The order of images, int32 `[max(length, S)]`, and the key of dropout and augmentation.
     """
-    rng = np.random.default_rng([*seed, epoch + 1])  # of the seed itself the initial weights are drawn
+    rng = np.random.default_rng(
+        [*seed, epoch + 1]
+    )  # of the seed itself the initial weights are drawn
     order = rng.permutation(subset)
     if len(order) < batch_size:  # a subset smaller than a batch is repeated to fill one
         order = np.resize(order, batch_size)

@@ -41,9 +41,7 @@ class Trained(NamedTuple):
 def check_loss(loss: float, epoch: int) -> None:
     """Raises `DivergedError` unless the mean loss of an epoch is finite."""
     if not math.isfinite(loss):
-        raise DivergedError(
-            f"the loss was {loss} in epoch {epoch}; a lower learning rate may help"
-        )
+        raise DivergedError(f"the loss was {loss} in epoch {epoch}; a lower learning rate may help")
 
 
 def fit(

@@ -39,9 +39,7 @@ class Trainer:
         stopwatch: Is told the seconds of compiling.
     """
 
-    def __init__(
-        self, graphdef: nnx.GraphDef, batch_size: int, stopwatch: Stopwatch | None = None
-    ):
+    def __init__(self, graphdef: nnx.GraphDef, batch_size: int, stopwatch: Stopwatch | None = None):
         self.graphdef = graphdef
         self.batch_size = batch_size
         self.stopwatch = stopwatch or Stopwatch()
@@ -93,9 +91,7 @@ class Trainer:
             )
             yield state, float(loss)
 
-    def predict(
-        self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray
-    ) -> np.ndarray:
+    def predict(self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
         """The most likely class int32 `[M]` of each of any number of images uint8 `[M, H, W, C]`."""
         predictions = [
             np.asarray(self._predict(*weights, inputs, part))[:number]

@@ -37,10 +37,18 @@ HISTORIES = ("mnist-search", "mnist-search-b3", "mnist-search-b4")
 def make_run(folder: pathlib.Path, name: str) -> None:
     """One run, reduced to what must not change: no seconds, no paths, and the weights as digests."""
     workdir = folder / "workdirs" / name
-    command = [sys.executable, REPOSITORY / "launch" / "search.py", *TINY, *RUNS[name], f"--workdir={workdir}"]
+    command = [
+        sys.executable,
+        REPOSITORY / "launch" / "search.py",
+        *TINY,
+        *RUNS[name],
+        f"--workdir={workdir}",
+    ]
     subprocess.run([*map(str, command)], check=True, stdout=subprocess.DEVNULL, cwd=REPOSITORY)
     document = summarize_run(workdir)
-    (folder / f"{name}.json").write_text(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
+    (folder / f"{name}.json").write_text(
+        json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n"
+    )
 
 
 def summarize_run(workdir: pathlib.Path) -> dict:
@@ -65,9 +73,14 @@ def weight_digests(folder: pathlib.Path) -> dict[str, str]:
     """The SHA-256 of each saved array by its name."""
     import tensorstore
 
-    database = {"driver": "ocdbt", "base": {"driver": "file", "path": f"{folder.resolve()}/arrays/"}}
+    database = {
+        "driver": "ocdbt",
+        "base": {"driver": "file", "path": f"{folder.resolve()}/arrays/"},
+    }
     keys = tensorstore.KvStore.open(database).result().list().result()
-    names = sorted(key.removesuffix(b"/zarr.json").decode() for key in keys if key.endswith(b"/zarr.json"))
+    names = sorted(
+        key.removesuffix(b"/zarr.json").decode() for key in keys if key.endswith(b"/zarr.json")
+    )
     digests = {}
     for name in names:
         spec = {"driver": "zarr3", "kvstore": database | {"path": f"{name}/"}}
@@ -89,9 +102,13 @@ def machine() -> dict[str, str]:
     import importlib.metadata
 
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    processor = {line.split(":")[0].strip(): line.split(":")[1].strip() for line in lines if ":" in line}
+    processor = {
+        line.split(":")[0].strip(): line.split(":")[1].strip() for line in lines if ":" in line
+    }
     wanted = ("vendor_id", "cpu family", "model", "cache size", "flags")
-    digest = hashlib.sha256("\n".join(processor.get(name, "") for name in wanted).encode()).hexdigest()
+    digest = hashlib.sha256(
+        "\n".join(processor.get(name, "") for name in wanted).encode()
+    ).hexdigest()
     versions = {name: importlib.metadata.version(name) for name in ("jaxlib", "numpy")}
     return versions | {"processor": digest, "cores": str(os.cpu_count())}
 

@@ -261,7 +261,10 @@ WRONG_USES: dict[tuple[str, ...], str] = {
     (
         "--genome=cyclic.json",
     ): "cyclic.json: normal: node 0: input 2 is not one of the earlier states 0 to 1",
-    (GENOME_FLAG, "--dataset=cats"): "dataset=cats is not known and no such file or folder exists: ",
+    (
+        GENOME_FLAG,
+        "--dataset=cats",
+    ): "dataset=cats is not known and no such file or folder exists: ",
     (
         GENOME_FLAG,
         "--num_normal_cells=5",
