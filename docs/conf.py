@@ -20,6 +20,7 @@ release = version = importlib.metadata.version("jaxevo")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+highlight_language = "none"  # of blocks that name none: commands and what they print
 default_role = "literal"  # docstrings write code in single backticks
 myst_heading_anchors = 3
 
@@ -38,7 +39,9 @@ napoleon_use_ivar = True
 html_theme = "sphinx_book_theme"
 html_title = "jaxevo"
 html_show_sourcelink = False
-html_theme_options = {"use_download_button": False}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"use_download_button": False, "navbar_persistent": []}
 
 
 def escape_stars(
