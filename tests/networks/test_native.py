@@ -335,11 +335,11 @@ def test_trains_for_20_steps_as_the_universal_network(digits):
     config = NetworkConfig(channels=4, num_normal_cells=2)
     training = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, rate_decay=0.9)
     data = TrainingData.of(digits.train.take(np.arange(320)))
-    networks = [
+    forms = [
         form(config, MAX_NODES, digits.image_shape, 10)
         for form in (UniversalNetwork, NativeNetwork)
     ]
-    trainers = [Trainer(split(network).graphdef, 64) for network in networks]
+    trainers = [Trainer(split(network).graphdef, 64) for network in forms]
     for seed, genome in enumerate(random_genomes(3, seed=8)):
         losses, accuracies = [], []
         for network, trainer in zip(forms, trainers, strict=True):
