@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from measuring import BATCH, CLASSES, MAX_NODES, genomes, random_images, write
+from measuring import BATCH, CLASSES, MAX_NODES, forms, genomes, random_images, write
 from rich.console import Console
 from rich.table import Table
 
@@ -27,14 +27,12 @@ from jaxevo.datasets import Images
 from jaxevo.networks import native
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
-from jaxevo.networks.universal import UniversalNetwork
 from jaxevo.networks.universal_encoding import encode
 from jaxevo.networks.universal_weights import from_network
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.data import TrainingData
 from jaxevo.training.trainer import Trainer
 
-FORMS = {"universal": UniversalNetwork, "native": native.NativeNetwork}
 GRID = ((8, 8), (14, 8), (28, 8), (8, 16), (8, 24))  # side of the images, D
 
 
@@ -52,7 +50,7 @@ class Way:
     def __init__(self, form: str, size: int, channels: int, steps: int):
         self.shape = (size, size, 1)
         self.config = NetworkConfig(channels=channels)
-        self.network = FORMS[form](self.config, MAX_NODES, self.shape, CLASSES)
+        self.network = forms()[form](self.config, MAX_NODES, self.shape, CLASSES)
         self.trainer = Trainer(split(self.network).graphdef, BATCH)
         self.data = TrainingData.of(Images(*random_images(size, steps)))
         self.steps = steps
@@ -75,7 +73,7 @@ class Way:
 def compare(size: int, channels: int, steps: int, repeats: int) -> list[dict]:
     """A row for each genome and form."""
     rows = []
-    ways = {form: Way(form, size, channels, steps) for form in FORMS}
+    ways = {form: Way(form, size, channels, steps) for form in forms()}
     for name, genome in genomes().items():
         running = {form: way.epochs(genome, repeats + 1) for form, way in ways.items()}
         first = {form: next(epochs) for form, epochs in running.items()}  # compiles

@@ -15,7 +15,9 @@ from flax import nnx
 from jaxevo.config import TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.machine import device_name
+from jaxevo.networks import native
 from jaxevo.networks.builder import split
+from jaxevo.networks.universal import UniversalNetwork
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 from jaxevo.training.data import TrainingData
@@ -37,6 +39,12 @@ def random_images(size: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (BATCH * steps, size, size, 1), np.uint8)
     return images, rng.integers(0, CLASSES, len(images)).astype(np.int32)
+
+
+def forms() -> dict[str, type[UniversalNetwork]]:
+    """The forms of the network for all genomes that run here, by the names of their engines."""
+    found: dict[str, type[UniversalNetwork]] = {"universal": UniversalNetwork}
+    return found if native.unavailable_reason() else found | {"native": native.NativeNetwork}
 
 
 def time_epochs(

@@ -65,7 +65,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--candidates", type=int, default=200)
-    parser.add_argument("--engine", choices=["universal", "compiled"], default="universal")
+    parser.add_argument(
+        "--engine", choices=["native", "universal", "compiled"], default="universal"
+    )
     parser.add_argument("--output", type=pathlib.Path, help="JSON file")
     args = parser.parse_args()
     rows = run(args.candidates, args.engine)

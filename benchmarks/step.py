@@ -1,5 +1,5 @@
-"""Milliseconds of a training step: Flax's own layers, our operations, the universal network,
-PyTorch (if installed).
+"""Milliseconds of a training step: Flax's own layers, our operations, the universal network and
+its native form, PyTorch (if installed).
 
     python benchmarks/step.py --size=8 --channels=8 --output=step8.json
     python benchmarks/step.py --size=28 --channels=24 --steps=4 --repeats=3
@@ -17,7 +17,7 @@ import time
 
 import jax
 import numpy as np
-from measuring import BATCH, CLASSES, MAX_NODES, genomes, random_images, time_epochs, write
+from measuring import BATCH, CLASSES, MAX_NODES, forms, genomes, random_images, time_epochs, write
 from plain import PlainNetwork, PlainTraining
 from rich.console import Console
 from rich.table import Table
@@ -26,7 +26,6 @@ from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import load_search_data
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
-from jaxevo.networks.universal import UniversalNetwork
 from jaxevo.networks.universal_encoding import encode
 from jaxevo.networks.universal_weights import from_network
 from jaxevo.search_space.complexity import measure
@@ -46,16 +45,15 @@ def run(args: argparse.Namespace) -> list[dict]:
     """A row for each genome and way."""
     shape, config = (args.size, args.size, 1), NetworkConfig(channels=args.channels)
     images, labels = random_images(args.size, args.steps)
-    universal = UniversalNetwork(config, MAX_NODES, shape, CLASSES)
-    shared = Trainer(split(universal).graphdef, BATCH)
+    shared = {form: make(config, MAX_NODES, shape, CLASSES) for form, make in forms().items()}
+    trainers = {form: Trainer(split(each).graphdef, BATCH) for form, each in shared.items()}
     rows = []
     for name, genome in genomes().items():
         own = Network(genome, config, shape, CLASSES, 0)
-        from_network(universal, own, genome)
-        ways = {
-            "our operations": (own, Trainer(split(own).graphdef, BATCH), ()),
-            "universal": (universal, shared, (encode(genome, MAX_NODES),)),
-        }
+        ways = {"our operations": (own, Trainer(split(own).graphdef, BATCH), ())}
+        for form, network in shared.items():
+            from_network(network, own, genome)
+            ways[form] = network, trainers[form], (encode(genome, MAX_NODES),)
         rows.append(
             {"genome": name, "way": "Flax's layers"}
             | time_flax(genome, config, images, labels, args.repeats)

@@ -1,11 +1,11 @@
-"""Candidates per minute of a search on the embedded digits, in four ways.
+"""Candidates per minute of a search on the embedded digits, in five ways.
 
     python benchmarks/throughput.py --candidates=36 --compiled=20 --flax=4
 
 The search of preset quick with the universal engine says which genomes are trained; the other ways
-train the same ones with the same number of steps: PyTorch all of them, the two that compile each
-genome, which are slow, so many. Both engines of ours begin with the same weights and see the same
-images, so their fitnesses are compared one by one.
+train the same ones with the same number of steps: the native engine and PyTorch all of them, the
+two that compile each genome, which are slow, so many. All engines of ours begin with the same
+weights and see the same images, so their fitnesses are compared one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from measuring import write
+from measuring import forms, write
 from plain import PlainNetwork, PlainTraining
 from rich.console import Console
 from rich.table import Table
@@ -144,9 +144,13 @@ def main() -> None:
     setting = config, builder, data
     genomes, rows = search(engine("universal", *setting), config, args.candidates)
     ways = {"universal": rows}
+    quick_ways = {}
+    if "native" in forms():
+        quick_ways["native"] = engine("native", *setting)
     if torch_network is not None:
-        evaluate = pytorch(*setting)
-        ways["PyTorch"] = [timed(evaluate, genome, number) for number, genome in enumerate(genomes)]
+        quick_ways["PyTorch"] = pytorch(*setting)
+    for name, evaluate in quick_ways.items():
+        ways[name] = [timed(evaluate, genome, number) for number, genome in enumerate(genomes)]
     slow = (
         ("compiled", engine("compiled", *setting), args.compiled),
         ("Flax's layers", flax(*setting), args.flax),
