@@ -17,6 +17,7 @@ import time
 
 import jax
 import numpy as np
+from flax import nnx
 from measuring import BATCH, CLASSES, MAX_NODES, forms, genomes, random_images, time_epochs, write
 from plain import PlainNetwork, PlainTraining
 from rich.console import Console
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> list[dict]:
     rows = []
     for name, genome in genomes().items():
         own = Network(genome, config, shape, CLASSES, 0)
-        ways = {"our operations": (own, Trainer(split(own).graphdef, BATCH), ())}
+        ways: dict[str, tuple[nnx.Module, Trainer, tuple]] = {}
+        ways["our operations"] = own, Trainer(split(own).graphdef, BATCH), ()
         for form, network in shared.items():
             from_network(network, own, genome)
             ways[form] = network, trainers[form], (encode(genome, MAX_NODES),)

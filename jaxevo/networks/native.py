@@ -49,7 +49,8 @@ def _load() -> _Loaded:
     if not _LIBRARY.exists():
         return _Loaded(
             None,
-            "they were not built; install a C++ compiler (g++ or clang++), then this package again",
+            "they were not built; install a C++ compiler (g++ or clang++), or set "
+            "JAXEVO_COMPILER=zig, and install this package again",
         )
     try:
         library = ctypes.CDLL(str(_LIBRARY))
