@@ -10,7 +10,7 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import (
@@ -159,16 +159,23 @@ def train_and_score(
         InputError: The data or the folder cannot be used.
         DivergedError: The loss is not finite any more.
     """
+    # What can be refused is refused before a folder is made.
+    loaded = _load(task, message)
     with Workdir(task.folder).locked() if task.folder else contextlib.nullcontext():
-        return _train_and_score(task, on_epoch, message)
+        return _train_and_score(task, loaded, on_epoch, message)
 
 
-def _train_and_score(
-    task: EvaluationTask,
-    on_epoch: Callable[[int, int, float], None],
-    message: Callable[[str], None],
-) -> dict[str, Any]:
-    # What can be refused is refused before anything is trained.
+class _Loaded(NamedTuple):
+    """Images to train and to score on, and what a network is built for."""
+
+    train: Images
+    tests: dict[str, Images]
+    builder: NetworkBuilder
+    source: Source
+
+
+def _load(task: EvaluationTask, message: Callable[[str], None]) -> _Loaded:
+    """Raises `InputError` where the data cannot be used."""
     loaded = task.train or load_training_data(
         task.trained_on,
         task.data_dir,
@@ -192,6 +199,16 @@ def _train_and_score(
     if note := duplicates_note(next(iter(tests.values())), train):
         message(note)
     training_subset(train.labels, task.train_examples, task.seeds[0])
+    return _Loaded(train, tests, builder, source)
+
+
+def _train_and_score(
+    task: EvaluationTask,
+    loaded: _Loaded,
+    on_epoch: Callable[[int, int, float], None],
+    message: Callable[[str], None],
+) -> dict[str, Any]:
+    train, tests, builder, source = loaded
     settings = {
         "training": dataclasses.asdict(task.training),
         "train_images": task.train_examples or len(train),
@@ -221,7 +238,8 @@ def _train_and_score(
             accuracies[method].append(classifier.accuracy(images))
         if number == 0 and (kept := task.folder / "weights" if task.folder else task.save):
             classifier.save(kept)
-    document = _document(source, dataset, builder, task.model, accuracies, tests)
+    tested_on = task.tested_on or task.trained_on
+    document = _document(source, tested_on, builder, task.model, accuracies, tests)
     return document | settings | {"training_seconds": seconds}
 
 

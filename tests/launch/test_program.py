@@ -65,9 +65,10 @@ def test_help_of_a_command_is_its_docstring_and_its_flags(name: str):
     words = ast.get_docstring(ast.parse(pathlib.Path(spec.origin).read_text()), clean=False)
     assert words is not None and done.stdout.startswith(words.strip())
     # Its examples can be copied, each from a line of its own.
-    examples = [line for line in words.splitlines() if "launch/" in line]
+    examples = [line for line in words.splitlines() if "python " in line]
     assert examples
-    assert all(re.fullmatch(r"    python launch/\w+\.py( .+)?", line) for line in examples)
+    program_or_launcher = r" *python (-m jaxevo \w+|launch/\w+\.py)( .+)?"
+    assert all(re.fullmatch(program_or_launcher, line) for line in examples)
     assert "\nflags:\n" in done.stdout
 
 
