@@ -23,7 +23,7 @@ from jaxevo.config import (
     replace,
 )
 from jaxevo.config.presets import RECIPES, search_settings
-from jaxevo.datasets import load_training_data
+from jaxevo.datasets import ReadOptions, load_training_data
 from jaxevo.errors import InputError
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
@@ -105,6 +105,7 @@ def train(
     data_dir: str | None = None,
     image_size: int = 0,
     resize: str = "stretch",
+    options: ReadOptions | None = None,
     on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
     **settings: Any,
 ) -> Classifier:
@@ -119,6 +120,7 @@ def train(
         data_dir: Folder with published files.
         image_size: Side in pixels that images are resized to; 0 leaves them as they are.
         resize: How, `stretch` or `mnist_box`.
+        options: What to know of the images beyond what they tell, such as their range of values.
         on_epoch: Told the number of epochs done, and the mean loss of the last.
         **settings: Settings of `NetworkConfig` and `TrainingConfig`.
 
@@ -128,14 +130,16 @@ def train(
     """
     network, training = split_settings(settings, recipe)
     architecture = find_model(model)
-    loaded = load_training_data(data, data_dir, image_size=image_size, resize=resize)
+    loaded = load_training_data(
+        data, data_dir, image_size=image_size, resize=resize, options=options
+    )
     images, classes = loaded.images, loaded.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
     trained = train_classifiers(
         architecture,
         builder,
         images,
-        source=Source(dataset_name(data), classes, resize),
+        source=Source(dataset_name(data), classes, resize, loaded.form, loaded.content),
         config=training,
         seeds=(seed,),
         folder=pathlib.Path(workdir) if workdir is not None else None,
@@ -156,7 +160,8 @@ def split_settings(
         raise InputError(f"unknown setting {unknown[0]!r}")
     network, training = ({name: settings[name] for name in names} for names in fields.values())
     final = SearchConfig().final_training
-    return NetworkConfig(**network), replace(final, recipe_settings(recipe) | training)
+    trained = replace(final, recipe_settings(recipe) | training)
+    return replace(NetworkConfig(), network), trained
 
 
 def recipe_settings(name: str) -> dict[str, Any]:

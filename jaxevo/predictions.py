@@ -87,9 +87,8 @@ def predict_files(
     files = [pathlib.Path(path) for path in paths]
     for start in range(0, len(files), _BATCH):
         part = files[start : start + _BATCH]
-        method = classifier.source.resize
-        images = np.stack([read_image(path, classifier.image_shape, method) for path in part])
-        for path, row in zip(part, classifier.predict_proba(images), strict=True):
+        inputs = np.stack([read_image(path, classifier.form) for path in part])
+        for path, row in zip(part, classifier.predict_inputs(inputs), strict=True):
             probabilities = tuple(float(probability) for probability in row)
             best = int(row.argmax())
             name = classifier.class_names[best]

@@ -16,7 +16,8 @@ from jaxevo.datasets import Images, SearchData, load_search_data
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 
-# Programs that tests and the processes they launch have in common are compiled once. Set before jax is imported.
+# Programs that tests and the processes they launch have in common are compiled once. Set before jax
+# is imported.
 _CACHE = tempfile.TemporaryDirectory(prefix="jaxevo-tests-")
 os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE.name
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -58,7 +59,9 @@ def tiny() -> NetworkConfig:
 
 @pytest.fixture(scope="session")
 def launch_environment() -> dict[str, str]:
-    """Environment of launched processes, with the tests' cache of compiled programs instead of the user's."""
+    """Environment of launched processes, with the tests' cache of compiled programs instead of the
+    user's.
+    """
     return os.environ | {"XDG_CACHE_HOME": _CACHE.name, "COLUMNS": "120"}
 
 

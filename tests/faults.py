@@ -78,7 +78,7 @@ def commit(fault: str) -> None:
 def build_table(
     plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup
 ) -> Evaluate:
-    """The table in place of training; those in `wait_for` wait until another one has its fitness."""
+    """The table in place of training; those in `wait_for` wait for another candidate."""
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> Any:
         try:

@@ -1,8 +1,8 @@
-"""What version 0.2.0 computed, this version computes still: histories, genomes, weights and readings.
+"""What version 0.2.0 computed is computed still: histories, genomes, weights and readings.
 
-`golden/make.py` made them by the launchers' commands at the last commit of 0.2.0. Trainings are compared bit for bit,
-which only a like processor with like versions can give, so elsewhere these tests are skipped and say so; everything
-that involves no training is compared everywhere.
+`golden/make.py` made them by the launchers' commands at the last commit of 0.2.0. Trainings are
+compared bit for bit, which only a like processor with like versions can give, so elsewhere these
+tests are skipped and say so; everything that involves no training is compared everywhere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _spec.loader.exec_module(make)
 
 like_machine = pytest.mark.skipif(
     make.machine() != json.loads((GOLDEN / "machine.json").read_text()),
-    reason="trainings are the same bit for bit only on the processor and versions of golden/machine.json",
+    reason="trainings are the same bit for bit only where golden/machine.json says",
 )
 
 

@@ -26,7 +26,7 @@ from builders_data import data_error, make_images, make_labels, mat_bytes, write
 from builders_runs import RESULT, SMALL, retraining, table_records, write_run
 from conftest import REPOSITORY
 
-from jaxevo.datasets import idx, libsvm, load_train_data, mat, pixels
+from jaxevo.datasets import file_pixels, idx, libsvm, load_train_data, mat
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.errors import InputError
 from jaxevo.files import MAX_DOCUMENT_BYTES
@@ -104,7 +104,7 @@ def test_npz_bombs(tmp_path: pathlib.Path) -> None:
 def test_pictures_that_unpack_to_many_times_their_size(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pixels, "_ALLOWANCE", 100_000)
+    monkeypatch.setattr(file_pixels, "_ALLOWANCE", 100_000)
     write_folder(tmp_path, np.zeros((12, 200, 200), np.uint8), make_labels(12, 2))
     data_error(
         lambda: load_train_data(str(tmp_path)), tmp_path, "unpacks to", "give a smaller image_size"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pathlib
+from collections.abc import Iterator
 
 import pytest
 
@@ -41,11 +43,25 @@ def test_a_program_that_was_read_stays_longer(folder):
     assert left(folder) == [0, 4]
 
 
-def test_a_program_that_vanishes_meanwhile_is_no_error(folder, monkeypatch):
-    programs = machine._programs(folder)
-    (folder / "jit_0-cache").unlink()
-    monkeypatch.setattr(machine, "_programs", lambda _: programs)
-    machine.drop_oldest_programs(folder, 300)
+class Vanishing:
+    """A folder from which a program is deleted before or after it was looked at."""
+
+    def __init__(self, folder: pathlib.Path, before: bool):
+        self.folder = folder
+        self.before = before
+
+    def glob(self, pattern: str) -> Iterator[pathlib.Path]:
+        gone = self.folder / "jit_0-cache"
+        for path in list(self.folder.glob(pattern)):
+            if path == gone and self.before:
+                gone.unlink()
+            yield path
+        gone.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_program_that_vanishes_meanwhile_is_no_error(folder, before: bool):
+    machine.drop_oldest_programs(Vanishing(folder, before), 300)
     assert left(folder) == [2, 3, 4]
 
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from jaxevo import predictions
-from jaxevo.datasets import load_train_data
+from jaxevo.datasets import InputForm, load_training_data
 from jaxevo.datasets.image_files import find_images, read_image
 from jaxevo.errors import InputError
 from jaxevo.predictions import (
@@ -34,13 +34,9 @@ class Brightness:
 
     image_shape: tuple[int, int, int] = (4, 4, 1)
     class_names: tuple[str, ...] = NAMES
-    resize: str = "stretch"
+    form: InputForm = InputForm(4, 4, 1)
 
-    @property
-    def source(self) -> Brightness:
-        return self
-
-    def predict_proba(self, images: np.ndarray) -> np.ndarray:
+    def predict_inputs(self, images: np.ndarray) -> np.ndarray:
         assert images.dtype == np.uint8 and images.shape[1:] == self.image_shape
         bright = (images.mean((1, 2, 3)) / 255).astype(np.float32)
         return np.stack([1 - bright, bright], axis=1)
@@ -88,20 +84,19 @@ def test_a_file_is_read_as_a_training_image(tmp_path, method, channels):
         path = tmp_path / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels.squeeze()).save(path)
-    images, _ = load_train_data(str(tmp_path), image_size=6, resize=method)
-    shape = images.images.shape[1:]
-    found = [read_image(path, shape, method) for path in find_images(tmp_path / "train")]
-    np.testing.assert_array_equal(np.stack(found), images.images)
+    data = load_training_data(str(tmp_path), image_size=6, resize=method)
+    found = [read_image(path, data.form) for path in find_images(tmp_path / "train")]
+    np.testing.assert_array_equal(np.stack(found), data.images.images)
 
 
 def test_colours_and_greys_become_what_the_network_takes(tmp_path):
     grey = save(tmp_path / "grey.png", 100)
     colour = tmp_path / "colour.png"
     Image.fromarray(np.full((4, 4, 3), (200, 100, 0), np.uint8)).save(colour)
-    assert read_image(grey, (4, 4, 3), "stretch").tolist() == [[[100] * 3] * 4] * 4
+    assert read_image(grey, InputForm(4, 4, 3)).tolist() == [[[100] * 3] * 4] * 4
     # 0.299 * 200 + 0.587 * 100 = 118.5, to even
-    assert read_image(colour, (4, 4, 1), "stretch").tolist() == [[[118]] * 4] * 4
-    assert read_image(colour, (4, 4, 3), "stretch").tolist() == [[[200, 100, 0]] * 4] * 4
+    assert read_image(colour, InputForm(4, 4, 1)).tolist() == [[[118]] * 4] * 4
+    assert read_image(colour, InputForm(4, 4, 3)).tolist() == [[[200, 100, 0]] * 4] * 4
 
 
 # Files
@@ -124,7 +119,7 @@ def test_what_is_not_there_is_refused(tmp_path):
         list_files([])
     with pytest.raises(InputError, match="/none.png does not exist: give image files or folders"):
         list_files([tmp_path / "none.png"])
-    with pytest.raises(InputError, match=r" has no images \(.bmp, .*\): add some$"):
+    with pytest.raises(InputError, match=r" has no images \(.apng, .*\): add some$"):
         list_files([tmp_path])
 
 

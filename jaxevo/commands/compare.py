@@ -1,9 +1,9 @@
 """Compares strategies: a search of each for each seed, all with the same number of trainings; the
 same command resumes.
 
-python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60          # on
-digits python launch/compare.py --strategies=rea,rea_no_crossover,rea_b3 --dataset=mnist
---data_dir=DIR
+    # On digits:
+    python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60
+    python launch/compare.py --strategies=rea,rea_b3 --dataset=mnist --data_dir=DIR
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
 """Trains a genome (or hand-designed network) fully and reports its test accuracy, or scores saved
 weights.
 
-python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3 python
-launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps       # trained on one, scored
-on another python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18     # the
-same command resumes python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
-python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32              # the paper's
-width on SVHN
+    python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
+
+    # Trained on one data set, scored on another:
+    python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps
+    # Checkpoints between epochs, from which the same command resumes:
+    python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18
+    # Saved weights, without training:
+    python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
+    # The paper's width on SVHN:
+    python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
 from jaxevo.config import RESIZE_METHODS, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.config.presets import MODELS, RECIPES
+from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
 from jaxevo.files import write_json
 from jaxevo.search_space import genome_files
@@ -77,6 +82,7 @@ shared.define_recipe_flag("the training")
 flags.DEFINE_enum(
     "resize", "stretch", list(RESIZE_METHODS), "how images of another size are resized"
 )
+shared.define_reading_flags()
 shared.define_machine_flags()
 
 
@@ -85,6 +91,17 @@ def train_and_score(console: Console) -> dict[str, Any]:
     network = NetworkConfig(**shared.given(NETWORK))
     training = dataclasses.replace(FINAL, **RECIPES[FLAGS.recipe] | shared.given(TRAINING))
     genome = genome_files.find(FLAGS.genome)[0] if FLAGS.genome else None
+    own, other = shared.reading_options()
+    dataset = FLAGS.dataset or "digits"
+    train = load_training_data(
+        dataset,
+        FLAGS.data_dir,
+        image_size=FLAGS.image_size,
+        resize=FLAGS.resize,
+        options=own,
+    )
+    if genome is not None:
+        network.check_image(*train.images.images.shape[1:3])
     # Imports JAX, which takes seconds: what can be refused has been.
     command.use_compilation_cache()
     from jaxevo.experiments import evaluation
@@ -95,7 +112,7 @@ def train_and_score(console: Console) -> dict[str, Any]:
         model=genome or Baseline(FLAGS.model),
         network=network,
         training=training,
-        trained_on=FLAGS.dataset or "digits",
+        trained_on=dataset,
         tested_on=FLAGS.test_dataset,
         data_dir=FLAGS.data_dir,
         image_size=FLAGS.image_size,
@@ -104,6 +121,9 @@ def train_and_score(console: Console) -> dict[str, Any]:
         seeds=range(FLAGS.seed, FLAGS.seed + FLAGS.seeds),
         folder=pathlib.Path(FLAGS.workdir) if FLAGS.workdir else None,
         save=pathlib.Path(FLAGS.save) if FLAGS.save else None,
+        options=own,
+        test_options=other,
+        train=train,
     )
 
     def on_epoch(seed: int, epoch: int, loss: float) -> None:
@@ -119,15 +139,20 @@ def train_and_score(console: Console) -> dict[str, Any]:
         raise InputError(str(error)) from error
 
 
-def score_weights() -> dict[str, Any]:
+def score_weights(console: Console) -> dict[str, Any]:
     """Scores saved weights, on the test images of the data they were trained on unless other data
     is named.
     """
+    _, options = shared.reading_options()
     command.use_compilation_cache()
     from jaxevo.experiments import evaluation
 
     dataset = FLAGS.test_dataset or FLAGS.dataset
-    return evaluation.score_weights(FLAGS.weights, dataset, FLAGS.data_dir)
+
+    def message(text: str) -> None:
+        say(console, text)
+
+    return evaluation.score_weights(FLAGS.weights, dataset, FLAGS.data_dir, options, message)
 
 
 def check_flags() -> None:
@@ -146,6 +171,7 @@ def check_flags() -> None:
         "seed",
         "train_examples",
         "image_size",
+        "pixel_range",
         "resize",
         "recipe",
     )
@@ -168,7 +194,7 @@ def main(console: Console) -> None:
     """Flags in, one library call, words out."""
     check_flags()
     begin = time.perf_counter()
-    document = score_weights() if FLAGS.weights else train_and_score(console)
+    document = score_weights(console) if FLAGS.weights else train_and_score(console)
     from jaxevo.experiments.evaluation import document_lines
     from jaxevo.machine import device_name
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
+from jaxevo.config import DataConfig, leaf_fields
 from jaxevo.config.presets import PRESETS, RECIPES, STRATEGIES
 from jaxevo.errors import InputError
+
+if TYPE_CHECKING:  # imported late, as it brings libraries
+    from jaxevo.datasets import ReadOptions
 
 FLAGS = flags.FLAGS
 
@@ -48,6 +52,31 @@ def define_recipe_flag(what: str) -> None:
     modern = _listed(RECIPES["modern"])
     text = f"settings of {what} to begin with; paper: as in the paper; modern: {modern}"
     flags.DEFINE_enum("recipe", "paper", list(RECIPES), text)
+
+
+def define_reading_flags() -> None:
+    """How images are to be understood where they do not tell themselves; other data has its own."""
+    fields = {name: field for name, (_, field) in leaf_fields(DataConfig).items()}
+    helps = {name: field.metadata["help"] for name, field in fields.items()}
+    choices = list(fields["background"].metadata["choices"])
+    flags.DEFINE_string("pixel_range", "", helps["pixel_range"])
+    flags.DEFINE_enum("background", "auto", choices, helps["background"])
+    flags.DEFINE_bool("skip_unreadable", False, helps["skip_unreadable"])
+    flags.DEFINE_string(
+        "test_pixel_range", "", "stored values of black and of white of other data that is scored"
+    )
+    flags.DEFINE_string(
+        "class_map", "", "classes of other data by the network's names: its own=the network's,..."
+    )
+
+
+def reading_options() -> tuple[ReadOptions, ReadOptions]:
+    """What these flags say of the data trained on, and of other data."""
+    from jaxevo.datasets import ReadOptions, parse_class_map
+
+    own = ReadOptions.of(FLAGS.pixel_range, FLAGS.background, FLAGS.skip_unreadable)
+    other = ReadOptions.of(FLAGS.test_pixel_range, FLAGS.background, FLAGS.skip_unreadable)
+    return own, dataclasses.replace(other, class_map=parse_class_map(FLAGS.class_map))
 
 
 def define_machine_flags() -> None:

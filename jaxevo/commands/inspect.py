@@ -1,11 +1,12 @@
 """Shows what is in the folder of a run, finished or not, or a genome file; builds no network and
 needs no GPU.
 
-python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 python
-launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12    # that one's lineage and
-genome python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json python
-launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures python
-launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
+    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
+    # One individual's lineage and genome:
+    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12
+    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
+    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
+    python launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Makes one of the paper's tables again: trains what is missing, and writes it beside the published
 figures.
 
-python launch/reproduce.py --table=digits --budget=smoke --data_dir=DIR     # minutes; every row,
-none of them good python launch/reproduce.py --table=transfer --budget=cpu --data_dir=DIR     # a
-night or two; the same command resumes python launch/reproduce.py --table=ablation --budget=paper
-# as in the paper, on a GPU
+    # Minutes; every row, none of them good:
+    python launch/reproduce.py --table=digits --budget=smoke --data_dir=DIR
+    # A night or two; the same command resumes:
+    python launch/reproduce.py --table=transfer --budget=cpu --data_dir=DIR
+    # As in the paper, on a GPU:
+    python launch/reproduce.py --table=ablation --budget=paper
 """
 
 from __future__ import annotations

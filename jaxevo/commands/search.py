@@ -1,9 +1,9 @@
 """Searches for a network on a data set, trains the winner and tests it once; the same command
 resumes.
 
-python launch/search.py                                     # the embedded data set digits python
-launch/search.py --dataset=mnist --data_dir=DIR      # DIR/mnist/train-images-idx3-ubyte.gz ...
-python launch/search.py --dataset=mnist --preset=paper      # as in the paper
+    python launch/search.py                                   # the embedded data set digits
+    python launch/search.py --dataset=mnist --data_dir=DIR    # DIR/mnist/train-images-...
+    python launch/search.py --dataset=mnist --preset=paper    # as in the paper
 """
 
 from __future__ import annotations

@@ -101,6 +101,7 @@ def search_settings(
 
 # Settings that runs of earlier versions do not have; the defaults are what those did.
 ADDED_LATER = (
+    *("pixel_range", "background", "skip_unreadable"),
     *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
     *("max_parameters", "max_multiply_adds", "target_accuracy"),
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),

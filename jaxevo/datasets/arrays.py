@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxevo.datasets.array_pixels import ArrayPixels
 from jaxevo.datasets.base import DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
-from jaxevo.datasets.pixels import ArrayPixels
 
 NAME = "arrays"  # what such data is called in records
 _PARTS = {"train": "train", "validation": "val", "test": "test"}

@@ -77,6 +77,7 @@ class SearchData:
         None  # how any image becomes an input; `None` only if it was not loaded
     )
     summary: DataSummary | None = None
+    content: str = ""  # `content_key` of the training split, validation images included
 
     @property
     def num_classes(self) -> int:

@@ -13,7 +13,7 @@ from jaxevo.datasets.base import DataError, Images
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.pixels import Measured, Pixels, Progress
 from jaxevo.datasets.splits import fixed_test_part
-from jaxevo.datasets.values import ValueRange
+from jaxevo.datasets.values import ValueRange, parse_range
 
 _LARGEST_OWN = 256  # pixels a side; larger images are made smaller unless an image_size is given
 _CHOSEN_SIDES = (
@@ -46,6 +46,15 @@ class ReadOptions:
     skip_unreadable: bool = False
     class_map: Mapping[str, str] = dataclasses.field(default_factory=dict)
     progress: Progress = lambda done, total: None
+
+    @classmethod
+    def of(
+        cls, pixel_range: str = "", background: str = "auto", skip_unreadable: bool = False
+    ) -> ReadOptions:
+        """From settings as a person writes them. Raises `DataError`."""
+        values = parse_range(pixel_range) if pixel_range else None
+        behind = "" if background == "auto" else background
+        return cls(values, behind, skip_unreadable)
 
     def apply(self, form: InputForm) -> InputForm:
         """The form with what this says instead."""

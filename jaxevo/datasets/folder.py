@@ -17,9 +17,9 @@ import numpy as np
 
 from jaxevo.datasets.base import DataError
 from jaxevo.datasets.dataset import Dataset, Part
+from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.pictures import SUFFIXES
-from jaxevo.datasets.pixels import FilePixels
 
 SPLITS = {
     "train": ("train", "training"),
@@ -153,7 +153,7 @@ def _subfolders(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def _list_classes(folder: pathlib.Path, root: pathlib.Path, passed: PassedOver) -> _Listing:
-    _check_inside(folder, root)
+    check_inside(folder, root)
     paths: list[pathlib.Path] = []
     labels: list[int] = []
     classes = _subfolders(folder)
@@ -181,13 +181,13 @@ def _list_images(
     class_folder: pathlib.Path, root: pathlib.Path, passed: PassedOver
 ) -> list[pathlib.Path]:
     """The image files in a class folder and in its sub-folders, sorted."""
-    _check_inside(class_folder, root)
+    check_inside(class_folder, root)
     images = []
     for place, folders, files in os.walk(class_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in folders:
             if (link := pathlib.Path(place, name)).is_symlink():
-                _check_inside(link, root)
+                check_inside(link, root)
                 passed.add("links to folders", _inside(link, root))
         for path in (
             pathlib.Path(place, name) for name in sorted(files) if not name.startswith(".")
@@ -198,7 +198,7 @@ def _list_images(
                     _inside(path, root),
                 )
                 continue
-            _check_inside(path, root)
+            check_inside(path, root)
             check_regular(path, _REMEDY)
             images.append(path)
     return sorted(images)
@@ -217,7 +217,7 @@ def _inside(path: pathlib.Path, root: pathlib.Path) -> str:
     return str(path.relative_to(root))
 
 
-def _check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
+def check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
     """Raises `DataError` for a link that leads out of the folder that was named, which may come
     from a stranger.
     """

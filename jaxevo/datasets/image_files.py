@@ -8,9 +8,11 @@ import pathlib
 import numpy as np
 
 from jaxevo.datasets.base import DataError
+from jaxevo.datasets.file_pixels import read_input
 from jaxevo.datasets.files import check_regular, read_errors
-from jaxevo.datasets.folder import _SUFFIXES, _check_inside, _decode, _header
-from jaxevo.datasets.resize import resize_images
+from jaxevo.datasets.folder import check_inside
+from jaxevo.datasets.input_form import InputForm
+from jaxevo.datasets.pictures import SUFFIXES
 
 _REMEDY = "replace or remove it"
 
@@ -28,11 +30,11 @@ def find_images(folder: pathlib.Path) -> list[pathlib.Path]:
         for parent, folders, names in os.walk(folder, onerror=_refuse):
             folders[:] = [name for name in folders if name[0] != "."]
             paths += [pathlib.Path(parent, name) for name in names if name[0] != "."]
-    images = sorted(path for path in paths if path.suffix.lower() in _SUFFIXES)
+    images = sorted(path for path in paths if path.suffix.lower() in SUFFIXES)
     if not images:
-        raise DataError(f"{folder} has no images ({', '.join(sorted(_SUFFIXES))}): add some")
+        raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}): add some")
     for path in images:
-        _check_inside(path, folder)
+        check_inside(path, folder)
         check_regular(path, _REMEDY)
     return images
 
@@ -41,21 +43,18 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def read_image(path: pathlib.Path, image_shape: tuple[int, int, int], method: str) -> np.ndarray:
+def read_image(path: pathlib.Path, form: InputForm) -> np.ndarray:
     """One image file as a network's input.
 
     Args:
         path: The file.
-        image_shape: The network's height, width and channels (1 or 3).
-        method: How it is resized, see `resize.resize_images`.
+        form: How any image becomes an input of the network.
 
     Returns:
-        uint8 `[*image_shape]`.
+        uint8 `[*form.image_shape]`.
 
     Raises:
-        DataError: It is no image that can be read.
+        DataError: It is no image that can be read, or it does not fit the training images.
     """
     check_regular(path, _REMEDY)
-    _, grey = _header(path)
-    pixels = _decode(path, 1 if grey else 3)
-    return resize_images(pixels[None], image_shape, method)[0]
+    return read_input(path, form)[0]

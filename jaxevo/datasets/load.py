@@ -46,6 +46,7 @@ class TrainData:
     class_names: tuple[str, ...]
     form: InputForm
     summary: DataSummary
+    content: str  # `content_key` of the training split without validation images of its own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +173,10 @@ def load_search_data(
         )
     train = read.images.take(rest)
     summary = _summary(opened, read.form, tuple(notes), len(train), len(validation), origin)
-    return SearchData(opened.name, train, validation, opened.class_names, read.form, summary)
+    content = content_key(read.images)
+    return SearchData(
+        opened.name, train, validation, opened.class_names, read.form, summary, content
+    )
 
 
 def load_training_data(
@@ -188,7 +192,8 @@ def load_training_data(
     _check_sizes(image_size, resize)
     opened = open_dataset(dataset, data_dir).divided()
     read = _read_train(opened, image_size, resize, options)
-    images, notes = read.images, read.notes
+    images = read.images
+    notes = read.notes
     if opened.validation is not None:
         validation, skipped = opened.validation.read(read.form, options)
         joined = (
@@ -200,9 +205,8 @@ def load_training_data(
             *_skipped(skipped),
             f"{len(validation):,} validation images are trained on too",
         )
-    return TrainData(
-        images, opened.class_names, read.form, _summary(opened, read.form, notes, len(images))
-    )
+    summary = _summary(opened, read.form, notes, len(images))
+    return TrainData(images, opened.class_names, read.form, summary, content_key(read.images))
 
 
 def load_train_data(
@@ -294,6 +298,16 @@ def content_key(images: Images) -> str:
 def count_duplicates(images: Images, among: Images) -> int:
     """How many images are, pixel for pixel, among others too."""
     return int(np.isin(_hashes(images), _hashes(among)).sum())
+
+
+def duplicates_note(test: Images, *trained: Images) -> str:
+    """A sentence on test images that are training images too; empty if there are none."""
+    found = sum(count_duplicates(test, images) for images in trained)
+    if not found:
+        return ""
+    return (
+        f"{found} of {len(test):,} test images are training images too, which flatters the accuracy"
+    )
 
 
 def _hashes(images: Images) -> np.ndarray:

@@ -22,7 +22,7 @@ SUFFIXES = {
     *(".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp", ".avif"),
     *(".tif", ".tiff", ".pbm", ".pgm", ".ppm", ".pnm"),
 }
-REMEDY = "replace or remove it, or give skip_unreadable"
+REMEDY = "replace or remove it"
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "AVIF", "TIFF", "PPM")
 _GREY = {"1", "L", "LA"}
 _DEEP = {"I;16", "I;16B", "I;16L", "I", "F"}  # grey, of more than 8 bits

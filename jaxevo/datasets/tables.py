@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxevo.datasets.array_pixels import ArrayPixels
 from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
+from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular
 from jaxevo.datasets.folder import PassedOver, role_of
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
 from jaxevo.datasets.pictures import Encoded
-from jaxevo.datasets.pixels import ArrayPixels, FilePixels, Pixels
+from jaxevo.datasets.pixels import Pixels
 
 if TYPE_CHECKING:  # imported late, as it takes a while
     import pyarrow

@@ -111,7 +111,7 @@ class ValueRange:
         return (
             f"{what} has values from {extent.low:g} to {extent.high:g}, where the training "
             f"images' range is {self}: "
-            "store all in one range, or give this one's own by pixel_range"
+            "store all in one range, or give the own range of other data by test_pixel_range"
         )
 
     def to_bytes(self, values: np.ndarray) -> np.ndarray:
@@ -125,6 +125,17 @@ class ValueRange:
 
 
 BYTES = ValueRange()
+
+
+def parse_range(text: str) -> ValueRange:
+    """`black,white` as a range. Raises `DataError`."""
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise DataError(
+            f"pixel_range={text} is not possible: write the values of black and white, as 0,255"
+        ) from None
+    return ValueRange(low, high)
 
 
 def choose_range(extent: Extent, what: str) -> ValueRange:

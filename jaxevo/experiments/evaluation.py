@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.datasets import METHODS, Images, load_test_data, load_train_data, same_dataset
+from jaxevo.datasets import (
+    METHODS,
+    Images,
+    InputForm,
+    ReadOptions,
+    TestData,
+    TrainData,
+    duplicates_note,
+    load_scored_data,
+    load_training_data,
+    open_dataset,
+    same_dataset,
+)
 from jaxevo.datasets.splits import training_subset
+from jaxevo.datasets.values import BYTES
 from jaxevo.errors import InputError
 from jaxevo.files import read_json, write_json
 from jaxevo.intervals import summarize
@@ -43,6 +55,9 @@ class EvaluationTask:
         seeds: Of the trainings.
         folder: Takes checkpoints between epochs and the first seed's weights; None keeps nothing.
         save: Takes the first seed's weights alone.
+        options: How the images trained on are to be understood.
+        test_options: How the images of other data are.
+        train: The training images, if they have been loaded already.
     """
 
     model: Architecture
@@ -57,35 +72,71 @@ class EvaluationTask:
     seeds: range = range(1)
     folder: pathlib.Path | None = None
     save: pathlib.Path | None = None
+    options: ReadOptions = ReadOptions()
+    test_options: ReadOptions = ReadOptions()
+    train: TrainData | None = None
 
 
 def load_tests(
-    source: Source, dataset: str, image_shape: tuple[int, int, int], data_dir: str | None
-) -> dict[str, Images]:
+    source: Source,
+    form: InputForm,
+    dataset: str,
+    data_dir: str | None = None,
+    options: ReadOptions | None = None,
+) -> dict[str, TestData]:
     """Test images by the way they were resized.
 
-    Images of other data and of another size come in both ways, as that decides much of the
-    accuracy.
+    Images of other data and of another size come in both ways, as that decides much.
+
+    Args:
+        source: What the network was trained on.
+        form: How any image becomes its input.
+        dataset: The data to score.
+        data_dir: Folder with published files.
+        options: How the data's images are to be understood.
     """
-    load = functools.partial(load_test_data, dataset, data_dir, class_names=source.class_names)
-    fits = load().images.shape[1:3] == image_shape[:2]
-    methods = (source.resize,) if fits or same_dataset(dataset, source.dataset) else METHODS
-    return {method: load(image_shape=image_shape, resize=method) for method in methods}
+    methods: Sequence[str] = (form.resize,)
+    if not same_dataset(dataset, source.dataset):
+        sides = open_dataset(dataset, data_dir).train.pixels.measure(BYTES).sides
+        methods = methods if sides == ((form.height, form.width),) else METHODS
+    return {
+        method: load_scored_data(
+            dataset,
+            data_dir,
+            form=dataclasses.replace(form, resize=method),
+            class_names=source.class_names,
+            trained_on=source.dataset,
+            train_digest=source.content,
+            options=options,
+        )
+        for method in methods
+    }
 
 
 def score_weights(
-    folder: str, dataset: str | None = None, data_dir: str | None = None
+    folder: str,
+    dataset: str | None = None,
+    data_dir: str | None = None,
+    options: ReadOptions | None = None,
+    message: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """Scores saved weights on the test images of a data set, by default of that they were trained
-    on.
+    """Scores saved weights on the test images of a data set, by default of their own.
+
+    Args:
+        folder: Of the weights.
+        dataset: The data to score; None: those trained on.
+        data_dir: Folder with published files.
+        options: How the data's images are to be understood.
+        message: Told what was understood of the data.
     """
     classifier = Classifier.load(folder)
     dataset = dataset or classifier.source.dataset
-    shape = classifier.builder.image_shape
-    tests = load_tests(classifier.source, dataset, shape, data_dir)
-    accuracies = {method: [classifier.accuracy(images)] for method, images in tests.items()}
+    tests = load_tests(classifier.source, classifier.form, dataset, data_dir, options)
+    message(next(iter(tests.values())).summary.describe())
+    images = {method: test.images for method, test in tests.items()}
+    accuracies = {method: [classifier.accuracy(test)] for method, test in images.items()}
     return _document(
-        classifier.source, dataset, classifier.builder, classifier.model, accuracies, tests
+        classifier.source, dataset, classifier.builder, classifier.model, accuracies, images
     )
 
 
@@ -118,15 +169,28 @@ def _train_and_score(
     message: Callable[[str], None],
 ) -> dict[str, Any]:
     # What can be refused is refused before anything is trained.
-    train, classes = load_train_data(
-        task.trained_on, task.data_dir, image_size=task.image_size, resize=task.resize
+    loaded = task.train or load_training_data(
+        task.trained_on,
+        task.data_dir,
+        image_size=task.image_size,
+        resize=task.resize,
+        options=task.options,
     )
+    train = loaded.images
     if isinstance(task.model, Genome):
         task.network.check_image(*train.images.shape[1:3])
-    builder = NetworkBuilder.for_images(task.network, train.images, len(classes))
-    source = Source(task.trained_on, classes, task.resize)
+    builder = NetworkBuilder.for_images(task.network, train.images, len(loaded.class_names))
+    source = Source(task.trained_on, loaded.class_names, task.resize, loaded.form, loaded.content)
     dataset = task.tested_on or task.trained_on
-    tests = load_tests(source, dataset, builder.image_shape, task.data_dir)
+    foreign = not same_dataset(dataset, task.trained_on)
+    options = task.test_options if foreign else task.options
+    scored = load_tests(source, loaded.form, dataset, task.data_dir, options)
+    tests = {method: test.images for method, test in scored.items()}
+    message(loaded.summary.describe())
+    if foreign:
+        message(next(iter(scored.values())).summary.describe())
+    if note := duplicates_note(next(iter(tests.values())), train):
+        message(note)
     training_subset(train.labels, task.train_examples, task.seeds[0])
     settings = {
         "training": dataclasses.asdict(task.training),

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from jaxevo.config import SearchConfig
 from jaxevo.config.presets import MODELS, RECIPES
-from jaxevo.datasets import load_train_data
+from jaxevo.datasets import Images, load_training_data
 from jaxevo.experiments.evaluation import claim_folder, load_tests
 from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.intervals import summarize
@@ -101,11 +101,8 @@ class Reproduction:
         self.seeds = range(plan.seeds or self.budget.seeds)
         # All images at once: what is missing is missing before the first training.
         names = {name for task in self.table.tasks for name in task}
-        self.train = {name: load_train_data(name, plan.data_dir) for name in names}
-        self.tests = {
-            task: load_tests(self.source(task), task.tested_on, self.shape(task), plan.data_dir)
-            for task in self.table.tasks
-        }
+        self.train = {name: load_training_data(name, plan.data_dir) for name in names}
+        self.tests = {task: self.load_tests(task) for task in self.table.tasks}
 
     def say(self, text: str) -> None:
         """A line."""
@@ -113,17 +110,24 @@ class Reproduction:
 
     def shape(self, task: Task) -> tuple[int, int, int]:
         """Height, width and channels of the images trained on."""
-        height, width, channels = self.train[task.trained_on][0].images.shape[1:]
-        return height, width, channels
+        return self.train[task.trained_on].form.image_shape
+
+    def load_tests(self, task: Task) -> dict[str, Images]:
+        """Test images by the way they were resized."""
+        form = self.train[task.trained_on].form
+        scored = load_tests(self.source(task), form, task.tested_on, self.plan.data_dir)
+        return {method: test.images for method, test in scored.items()}
 
     def source(self, task: Task) -> Source:
         """What is trained on, as saved weights name it."""
-        return Source(task.trained_on, self.train[task.trained_on][1], "stretch")
+        data = self.train[task.trained_on]
+        return Source(task.trained_on, data.class_names, data.form.resize, data.form, data.content)
 
     def builder(self, task: Task) -> NetworkBuilder:
         """What networks are built for."""
         network = self.budget.networks[task.trained_on]
-        return NetworkBuilder(network, self.shape(task), len(self.train[task.trained_on][1]))
+        classes = self.train[task.trained_on].class_names
+        return NetworkBuilder(network, self.shape(task), len(classes))
 
     def rows(self, model: str, task: Task) -> list[dict[str, Any]]:
         """The rows of a model, one for each way of resizing the test images."""
@@ -149,7 +153,7 @@ class Reproduction:
     ) -> dict[str, Any]:
         """Sizes, and how it was trained."""
         size = self.builder(task).complexity(model)
-        images = len(self.train[task.trained_on][0])
+        images = len(self.train[task.trained_on].images)
         number = self.budget.train_examples or images
         epochs = self.training.epochs
         return {
@@ -201,7 +205,7 @@ class Reproduction:
 
     def search_config(self, model: str) -> SearchConfig:
         """The configuration of a model's search."""
-        return with_engine(self.budget.search_config(model, len(self.train["mnist"][0])))
+        return with_engine(self.budget.search_config(model, len(self.train["mnist"].images)))
 
     def search(self, model: str) -> Genome:
         """The winner of a search, which is carried to that choice, or read back."""
@@ -219,7 +223,7 @@ class Reproduction:
         """Trains those seeds that are not there; of each seed seconds, device, versions, and why it
         failed if so.
         """
-        images, _ = self.train[task.trained_on]
+        images = self.train[task.trained_on].images
         builder = self.builder(task)
         network = dataclasses.asdict(builder.network)
         training = dataclasses.asdict(self.training)
@@ -243,7 +247,7 @@ class Reproduction:
                 f"{folder.name}  seed {seed}  epoch {epoch}/{self.training.epochs}  loss {loss:.4f}"
             )
 
-        images = self.train[task.trained_on][0]
+        images = self.train[task.trained_on].images
         checkpoints = folder / "checkpoints"
         begin = time.perf_counter()
         failure = None
@@ -340,8 +344,8 @@ class Reproduction:
         tested = {
             task.tested_on: len(next(iter(tests.values()))) for task, tests in self.tests.items()
         }
-        for name, (images, _) in sorted(self.train.items()):
-            lines.append(paper_tables.unofficial(name, len(images), tested.get(name)))
+        for name, data in sorted(self.train.items()):
+            lines.append(paper_tables.unofficial(name, len(data.images), tested.get(name)))
         return " ".join(filter(None, lines))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxevo.config import SearchConfig
-from jaxevo.datasets import Images, SearchData
+from jaxevo.datasets import Images, SearchData, duplicates_note
 from jaxevo.files import write_json, write_text
 from jaxevo.intervals import accuracy_interval
 from jaxevo.networks.builder import NetworkBuilder
@@ -60,7 +60,13 @@ class Finisher:
         # Should the final training fail, the search was not in vain: its genome is there.
         self._write_genome(winner)
         network, seconds = self._train(winner)
-        source = Source(self.data.name, self.data.class_names, self.config.data.resize)
+        source = Source(
+            self.data.name,
+            self.data.class_names,
+            self.config.data.resize,
+            self.data.form,
+            self.data.content,
+        )
         trained = Classifier.of(winner.genome, builder, source, network)
         trained.save(self.workdir.best_weights)
         scores = self._score(Classifier.load(self.workdir.best_weights))
@@ -108,6 +114,10 @@ class Finisher:
         """Measures the network that was read back on the validation images and, this once, on the test images."""
         stopwatch = self.evaluator.stopwatch
         test = self.load_test() if self.load_test else None
+        if test is not None and (
+            note := duplicates_note(test, self.data.train, self.data.validation)
+        ):
+            self.reporter.message(note)
         with stopwatch.part("evaluate"):
             validation = classifier.accuracy(self.data.validation)
             accuracy = None if test is None else classifier.accuracy(test)

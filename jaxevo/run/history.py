@@ -56,8 +56,10 @@ class History:
 
     def __init__(self, path: pathlib.Path, length: int):
         self.path = path
-        with path.open("ab") as file:
-            file.truncate(length)
+        if not path.exists():
+            path.touch()
+        elif path.stat().st_size > length:  # else it is left alone: a finished run does not change
+            os.truncate(path, length)
 
     def append(self, record: dict[str, Any]) -> None:
         """Writes a line to the disk. Raises `OSError`."""

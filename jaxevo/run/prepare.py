@@ -12,7 +12,14 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig, replace
 from jaxevo.config.presets import search_settings
-from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, open_dataset
+from jaxevo.datasets import (
+    Images,
+    ReadOptions,
+    SearchData,
+    load_search_data,
+    load_test_data,
+    open_dataset,
+)
 from jaxevo.machine import default_preset
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
@@ -109,6 +116,7 @@ def load_images(
 ) -> tuple[SearchData, Callable[[], Images] | None]:
     """The images to search on, and how to come by those for the test, if there are any."""
     settings = config.data
+    options = ReadOptions.of(settings.pixel_range, settings.background, settings.skip_unreadable)
     images = load_search_data(
         data,
         data_dir,
@@ -116,10 +124,12 @@ def load_images(
         image_size=settings.image_size,
         resize=settings.resize,
         seed=config.seed,
+        options=options,
     )
     if images.summary is not None and not images.summary.num_test:
         return images, None
-    return images, functools.partial(load_test_data, data, data_dir, form=images.form)
+    load_test = functools.partial(load_test_data, data, data_dir, form=images.form, options=options)
+    return images, load_test
 
 
 def dataset_name(data: Data) -> str:

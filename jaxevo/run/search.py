@@ -116,6 +116,8 @@ def _explore_and_choose(
     task: Task, ledger: Ledger, evaluator: Evaluator, reporter: Reporter
 ) -> Individual:
     """The first two phases."""
+    if task.data.summary is not None:
+        reporter.message(task.data.summary.describe())
     if not ledger.candidates:
         reporter.message(describe_engine(task.config))
         reporter.message(describe_estimate(evaluator))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.datasets import Images
+from jaxevo.datasets import Images, InputForm
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError, printable
 from jaxevo.networks.baselines import Architecture, describe, from_description
@@ -41,11 +41,49 @@ _MAX_SETTING = (
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """The data that a network was trained on, and how its images were resized, if they were."""
+    """The data that a network was trained on.
+
+    Attributes:
+        dataset: A name, or the path at the time.
+        class_names: In the order of the network's outputs.
+        resize: How images of another size were resized; says no more than `form`.
+        form: How any image becomes an input; None in weights of before version 0.3.
+        content: `datasets.content_key` of the training images, by which they are known elsewhere.
+    """
 
     dataset: str
     class_names: tuple[str, ...]
     resize: str
+    form: InputForm | None = None
+    content: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Of plain values, read back by `from_json`."""
+        document: dict[str, Any] = {
+            "dataset": self.dataset,
+            "class_names": list(self.class_names),
+            "resize": self.resize,
+        }
+        if self.form is not None:
+            document |= {"input": self.form.to_json(), "content": self.content}
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], image_shape: tuple[int, int, int]) -> Source:
+        """From a document that may come from a stranger; another one raises several errors."""
+        names = tuple(printable(str(name)) for name in document["class_names"])
+        form = None
+        if "input" in document:
+            form = InputForm.from_json(document["input"])
+            if form.image_shape != image_shape or form.resize != document["resize"]:
+                raise ValueError("the input form is not that of its images")
+        return cls(
+            printable(str(document["dataset"])),
+            names,
+            printable(str(document["resize"])),
+            form,
+            printable(str(document.get("content", ""))),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,14 +112,16 @@ class Classifier:
             height, width, channels = (int(side) for side in document["image_shape"])
             if min(height, width, channels) < 1:
                 raise ValueError(f"image_shape is {document['image_shape']}")
-            names = tuple(printable(str(name)) for name in document["class_names"])
+            source = Source.from_json(document, (height, width, channels))
             if any(
                 isinstance(value, int) and abs(value) > _MAX_SETTING
                 for value in document["network"].values()
             ):
                 raise ValueError(f"a setting is larger than {_MAX_SETTING}")
             builder = NetworkBuilder(
-                NetworkConfig(**document["network"]), (height, width, channels), len(names)
+                NetworkConfig(**document["network"]),
+                (height, width, channels),
+                len(source.class_names),
             )
             # Before anything of that size is allocated: a document may claim any.
             parameters = builder.complexity(model).parameters
@@ -90,9 +130,6 @@ class Classifier:
             # Building takes time for every cell.
             if isinstance(model, Genome) and len(builder.network.stack()) > len(weights):
                 raise ValueError("it needs more cells than were saved")
-            source = Source(
-                printable(str(document["dataset"])), names, printable(str(document["resize"]))
-            )
             network = load_network(builder, model, weights)
         except CheckpointError:
             raise
@@ -116,7 +153,7 @@ class Classifier:
             **describe(self.model),
             "network": dataclasses.asdict(self.builder.network),
             "image_shape": list(self.builder.image_shape),
-            **dataclasses.asdict(self.source),
+            **self.source.to_json(),
         }
         save_weights(folder, document, flatten(split(self.network)[1:]))
 
@@ -129,6 +166,11 @@ class Classifier:
     def image_shape(self) -> tuple[int, int, int]:
         """Height, width and channels of the images that the network takes."""
         return self.builder.image_shape
+
+    @property
+    def form(self) -> InputForm:
+        """How any image becomes an input of the network."""
+        return self.source.form or InputForm.assumed(self.image_shape, self.source.resize)
 
     @functools.cached_property
     def _predictor(self) -> Predictor:
@@ -146,7 +188,11 @@ class Classifier:
         Raises:
             InputError: The images have another size or scale than the network takes.
         """
-        return self._predictor(check_images(images, self.image_shape))
+        return self.predict_inputs(check_images(images, self.image_shape, self.source.form))
+
+    def predict_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        """`predict_proba` of inputs that `form` made, uint8 `[M, *image_shape]`."""
+        return self._predictor(inputs)
 
     def predict(self, images: ArrayLike) -> np.ndarray:
         """Names `[M]` of the most likely classes; arguments and errors as of `predict_proba`."""
@@ -167,7 +213,7 @@ class Classifier:
             pixels = check_images(images.images, self.image_shape)
             numbers = images.labels
         else:
-            pixels = check_images(images, self.image_shape)
+            pixels = check_images(images, self.image_shape, self.source.form)
             numbers = class_numbers([] if labels is None else labels, self.class_names)
         if len(numbers) != len(pixels) or len(pixels) == 0:
             raise InputError(

@@ -10,18 +10,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxevo.datasets import InputForm
+from jaxevo.datasets.values import BYTES
 from jaxevo.errors import InputError
 
 _SHOWN = 5  # class names in a message
 
 
-def check_images(images: ArrayLike, image_shape: tuple[int, int, int]) -> np.ndarray:
+def check_images(
+    images: ArrayLike, image_shape: tuple[int, int, int], form: InputForm | None = None
+) -> np.ndarray:
     """The images as a network takes them.
 
     Args:
         images: uint8 from 0 to 255, `[M, H, W, C]`; `[M, H, W]` is enough for one channel. A single
             image is `[H, W, C]`, or `[H, W]` for one channel.
         image_shape: The network's height, width and channels.
+        form: How stored images become inputs: pixels then lie in the training images' range, such as
+            0 to 1, and are boxed if those were. None: they are inputs already, or stored as bytes.
 
     Returns:
         uint8 `[M, H, W, C]`, M = 1 for a single image.
@@ -47,6 +53,8 @@ def check_images(images: ArrayLike, image_shape: tuple[int, int, int]) -> np.nda
             f"images of shape {list(np.shape(images))} cannot be classified, as the network takes "
             f"[M, {_sides(image_shape)}]: resize them by jaxevo.datasets.resize_images"
         )
+    if form is not None and (form.values != BYTES or form.resize != "stretch"):
+        return form.from_array(array)
     if array.dtype != np.uint8:
         raise InputError(f"images are {_scale(array)}")
     return array

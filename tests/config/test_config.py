@@ -73,6 +73,9 @@ DEFAULTS = {
     "dataset": "digits",
     "image_size": 0,
     "resize": "stretch",
+    "pixel_range": "",
+    "background": "auto",
+    "skip_unreadable": False,
     "seed": 0,
     "reuse_fitness": True,
     "retrain_best": 3,
@@ -93,6 +96,7 @@ DEFAULTS = {
     "pheromone_evaporation": 0.1,
 }
 # Config, field, value, and the rule that the message gives.
+RANGE_RULE = "write the value of black, then the larger one of white, such as 0,255"
 REFUSED: list[tuple[type, str, Any, str]] = [
     (EvolutionConfig, "population_size", 0, "the smallest value is 1"),
     (EvolutionConfig, "num_offspring", 0, "the smallest value is 1"),
@@ -142,6 +146,9 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (DataConfig, "validation_fraction", 0.0, "it lies in (0, 1)"),
     (DataConfig, "validation_fraction", 1.0, "it lies in (0, 1)"),
     (DataConfig, "resize", "crop", "choose one of stretch, mnist_box"),
+    (DataConfig, "background", "red", "choose one of auto, white, black"),
+    *((DataConfig, "pixel_range", text, RANGE_RULE) for text in ("255", "1,0", "0,x", "0,1,2")),
+    *((DataConfig, "pixel_range", text, RANGE_RULE) for text in ("0,nan", "0,inf", "1,1")),
     (SearchConfig, "candidates_per_step", 0, "the smallest value is 1"),
     (
         SearchConfig,
@@ -167,7 +174,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (ColonyConfig, "pheromone_evaporation", 1.0, "it lies in [0, 1)"),
 ]
 # What needs no refusal: any yes or no, and a data set's name, which is looked up later.
-UNCHECKED = {"reuse_fitness", "dataset", "crossover", "stagnation_avoidance"}
+UNCHECKED = {"skip_unreadable", "reuse_fitness", "dataset", "crossover", "stagnation_avoidance"}
 # At the edge of what is possible.
 ACCEPTED: list[tuple[type, dict[str, Any]]] = [
     (
@@ -224,7 +231,8 @@ def test_flag_names_are_unique_and_documented():
         DataConfig,
     )
     own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
-    assert own == 12  # leaf_fields is a dict: of two fields with one name, one would be missing here
+    # leaf_fields is a dict: of two fields with one name, one would be missing here.
+    assert own == 12
     assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
 
 
@@ -240,10 +248,15 @@ OTHER_CHOICE = {
 }
 
 
+OTHER_VALUE = {"pixel_range": "0,1", "background": "white"}
+
+
 def test_replace_is_the_reverse_of_flatten():
     config = SearchConfig()
     others = {
-        name: (not value)
+        name: OTHER_VALUE[name]
+        if name in OTHER_VALUE
+        else (not value)
         if isinstance(value, bool)
         else OTHER_CHOICE[value]
         if isinstance(value, str)

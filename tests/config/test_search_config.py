@@ -34,6 +34,14 @@ def test_trainings_end_a_search_only_where_their_number_is_set():
     assert [limited.budget_spent(number) for number in (59, 60, 61)] == [False, True, True]
 
 
+def test_networks_fit_that_are_within_both_bounds():
+    assert SearchConfig().fits(10**12, 10**12)
+    config = replace(SearchConfig(), {"max_parameters": 100, "max_multiply_adds": 1000})
+    sizes = [(100, 1000), (101, 1000), (100, 1001)]
+    assert [config.fits(*size) for size in sizes] == [True, False, False]
+    assert replace(SearchConfig(), {"max_parameters": 100}).fits(100, 10**12)
+
+
 def test_limits_of_a_candidate_need_a_worker():
     for name in ("candidate_timeout", "worker_memory_limit"):
         with pytest.raises(InputError, match=f"{name}=5.* is not possible: only a worker can be"):

@@ -23,7 +23,7 @@ from builders_data import (
 )
 
 from jaxevo.datasets import DataError, InputForm, idx, libsvm, load_train_data, mat
-from jaxevo.datasets.pixels import FilePixels
+from jaxevo.datasets.file_pixels import FilePixels
 
 pytestmark = pytest.mark.usefixtures("offline")
 

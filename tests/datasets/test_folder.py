@@ -19,8 +19,8 @@ from jaxevo.datasets import (
     load_training_data,
     resize_images,
 )
+from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.pictures import decode
-from jaxevo.datasets.pixels import FilePixels
 
 pytestmark = pytest.mark.usefixtures("offline")
 

@@ -22,7 +22,7 @@ from builders_data import (
 )
 
 from jaxevo.datasets import Images, InputForm, load_search_data, load_test_data
-from jaxevo.datasets.pixels import FilePixels
+from jaxevo.datasets.file_pixels import FilePixels
 
 pytestmark = pytest.mark.usefixtures("offline")
 LABELS = make_labels(40, 2)

@@ -9,10 +9,10 @@ import pathlib
 import pytest
 from rich.console import Console
 
-from jaxevo import api
 from jaxevo.config import SearchConfig, replace
 from jaxevo.errors import InputError
 from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
+from jaxevo.run.prepare import make_config
 from jaxevo.run.reader import load_run
 from jaxevo.run.workdir import Workdir
 
@@ -25,9 +25,7 @@ DIVERGING = {"learning_rate": 1e38, "max_consecutive_failures": 2}
 
 
 def config(strategy: str, **settings: float) -> SearchConfig:
-    made = api.make_config(
-        "digits", preset="quick", strategy=strategy, recipe="paper", settings=TINY
-    )
+    made = make_config("digits", preset="quick", strategy=strategy, recipe="paper", settings=TINY)
     return replace(made, settings)
 
 

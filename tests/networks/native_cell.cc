@@ -171,11 +171,27 @@ int fuzz(RandomCell& cell) {
   return 1;
 }
 
+// An exception in any thread reaches the caller.
+bool failures_arrive() {
+  Team team(2);
+  const Threads threads = team.threads();
+  try {
+    const auto task = [](const void*, int i) {
+      if (i == 2) throw i;
+    };
+    threads.run(threads.team, 4, task, nullptr);
+  } catch (const TaskFailed&) {
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
   const int cells = std::atoi(arguments[1]);
   random_numbers.seed(std::atoi(arguments[2]));
+  if (!failures_arrive()) return 1;
   int computed = 0;
   for (int i = 0; i < cells; i++) {
     RandomCell cell;

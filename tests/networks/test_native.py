@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -277,36 +278,51 @@ def loss(params, stats, graphdef, images, labels, inputs):
 value_and_gradient = jax.value_and_grad(loss, has_aux=True)
 
 
-@needs_native
-@pytest.mark.parametrize("shape", [(6, 5, 3), pytest.param((9, 9, 1), marks=slow)])
-@pytest.mark.parametrize("number", [1, pytest.param(300, marks=slow)])
-def test_equals_the_genomes_own_networks(quick_ops, shape, number):
+def images_and_labels(shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    images, labels = rng.integers(0, 256, (9, *shape), np.uint8), rng.integers(0, CLASSES, 9)
-    step = jax.jit(value_and_gradient, static_argnums=2)
-    predict = nnx.jit(functools.partial(NativeNetwork.__call__, train=False))
+    return rng.integers(0, 256, (9, *shape), np.uint8), rng.integers(0, CLASSES, 9)
+
+
+def networks(
+    shape: tuple[int, int, int], number: int
+) -> Iterator[tuple[Genome, Network, NativeNetwork]]:
+    """Random genomes, their own networks, and the native one with the same weights."""
     for seed, genome in enumerate(random_genomes(number, 1, MAX_NODES, seed=7)):
         network = Network(genome, CONFIG, shape, CLASSES, seed)
         whole = NativeNetwork(CONFIG, MAX_NODES, shape, CLASSES)
         from_network(whole, network, genome)
-        encoded = encode(genome, MAX_NODES)
-        np.testing.assert_allclose(
-            predict(whole, images, encoded), network(images, train=False), rtol=1e-3, atol=1e-4
-        )
+        yield genome, network, whole
+
+
+@needs_native
+@pytest.mark.parametrize("number", [2, pytest.param(300, marks=slow)])
+def test_predicts_as_the_genomes_own_networks(quick_ops, number):
+    predict = nnx.jit(functools.partial(NativeNetwork.__call__, train=False))
+    images, _ = images_and_labels((6, 5, 3))
+    for genome, network, whole in networks((6, 5, 3), number):
+        logits = predict(whole, images, encode(genome, MAX_NODES))
+        np.testing.assert_allclose(logits, network(images, train=False), rtol=1e-3, atol=1e-4)
+
+
+@needs_native
+@slow
+@pytest.mark.parametrize("shape", [(6, 5, 3), (9, 9, 1)])
+def test_trains_as_300_genomes_own_networks(quick_ops, shape):
+    images, labels = images_and_labels(shape)
+    compiled = jax.jit(value_and_gradient, static_argnums=2)
+    for genome, network, whole in networks(shape, 300):
         values = []
-        for module, inputs, function in (
-            (network, (), value_and_gradient),
-            (whole, (encoded,), step),
-        ):
+        forms = (network, (), value_and_gradient), (whole, (encode(genome, MAX_NODES),), compiled)
+        for module, inputs, step in forms:
             graphdef, params, stats = split(module)
-            (value, stats), gradient = function(params, stats, graphdef, images, labels, inputs)
+            (value, stats), gradient = step(params, stats, graphdef, images, labels, inputs)
             nnx.update(module, gradient, stats)
             values.append(value)
         np.testing.assert_allclose(values[1], values[0], rtol=1e-4, err_msg=genome.canonical_key())
-        carried = Network(genome, CONFIG, shape, CLASSES, seed + 1)
+        carried = Network(genome, CONFIG, shape, CLASSES, 0)
         to_network(whole, carried, genome)
-        own_leaves, other_leaves = (jax.tree.leaves(nnx.state(each)) for each in (network, carried))
-        for own, other in zip(own_leaves, other_leaves, strict=True):
+        leaves = (jax.tree.leaves(nnx.state(each)) for each in (network, carried))
+        for own, other in zip(*leaves, strict=True):
             scale = 1e-3 * max(1.0, float(np.abs(own).max()))
             np.testing.assert_allclose(
                 other, own, rtol=5e-3, atol=scale, err_msg=genome.canonical_key()
@@ -319,14 +335,14 @@ def test_trains_for_20_steps_as_the_universal_network(digits):
     config = NetworkConfig(channels=4, num_normal_cells=2)
     training = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, rate_decay=0.9)
     data = TrainingData.of(digits.train.take(np.arange(320)))
-    networks = [
+    forms = [
         form(config, MAX_NODES, digits.image_shape, 10)
         for form in (UniversalNetwork, NativeNetwork)
     ]
-    trainers = [Trainer(split(network).graphdef, 64) for network in networks]
+    trainers = [Trainer(split(network).graphdef, 64) for network in forms]
     for seed, genome in enumerate(random_genomes(3, seed=8)):
         losses, accuracies = [], []
-        for network, trainer in zip(networks, trainers, strict=True):
+        for network, trainer in zip(forms, trainers, strict=True):
             from_network(network, Network(genome, config, digits.image_shape, 10, seed), genome)
             state = trainer.start(*split(network)[1:])
             inputs = (encode(genome, MAX_NODES),)

@@ -1,4 +1,4 @@
-"""The second phase by a table: the winner is the best of fresh trainings, not the luckiest of many."""
+"""The second phase by a table: the winner is the best of fresh trainings, not the luckiest."""
 
 from __future__ import annotations
 
@@ -140,5 +140,6 @@ def test_after_a_search_the_winner_is_the_best_of_fresh_trainings(tmp_path):
     assert winner.id == max(fresh, key=lambda id_: np.mean(fresh[id_]))
     assert winner.fitness == np.mean(fresh[winner.id])
     candidates = explorer.ledger.candidates
-    fitness = sorted(c.fitness for c in candidates.values() if c.fitness and c.reused is None)
+    trained = [each for each in candidates.values() if each.reused is None]
+    fitness = sorted(each.fitness for each in trained if each.fitness is not None)
     assert sorted(candidates[id_].fitness for id_ in fresh) == fitness[-2:]

@@ -79,6 +79,22 @@ def test_a_search_ends_after_so_many_trainings_also_when_resumed(tmp_path, strat
     assert run.replay.best is not None and run.replay.best.fitness == max(fitness)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_search_ends_with_the_first_that_is_good_enough_also_when_resumed(tmp_path, strategy):
+    config = config_of(strategy, target_accuracy=0.9)
+    winner = explore_and_choose(tmp_path / "whole", config)
+    records = history_of(tmp_path / "whole", "individual")
+    fitness = [record["fitness"] or 0.0 for record in records]
+    assert max(fitness[:-1]) < 0.9 <= fitness[-1]
+    assert load_run(Workdir(tmp_path / "whole")).searched
+    path = tmp_path / "cut"
+    for limit in (1, len(records) // 2):
+        with pytest.raises(KeyboardInterrupt):
+            explore_and_choose(path, config, evaluate=Table(limit))
+    assert explore_and_choose(path, config) == winner
+    assert history_of(path) == history_of(tmp_path / "whole")
+
+
 def test_the_last_candidate_of_a_budget_is_a_training(tmp_path):
     settings = {"max_nodes": 2, "min_nodes": 1, "num_generations": 50, "max_trainings": 20}
     explorer = make_explorer(tmp_path, replace(SMALL, settings))
@@ -281,7 +297,7 @@ def test_checkpoints_take_their_own_part_of_the_time(tmp_path):
 
 
 class Timed(Silent):
-    """Notes the processor's time at which each candidate was recorded, which no other load changes."""
+    """Notes at which time of the processor, which no other load changes, each was recorded."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -95,7 +95,7 @@ def test_workers_shorten_the_remaining_time_where_several_work_at_once(mating_po
 )
 @pytest.mark.parametrize("terminal", [False, True])
 def test_reasons_are_shown_as_they_are(reason: str, terminal: bool):
-    # Rich takes square brackets for markup, and stops the program at a closing tag that was not opened.
+    # Rich takes square brackets for markup, and stops at a closing tag that was not opened.
     file = io.StringIO()
     reporter = reporter_to(file, terminal)
     with reporter.live():

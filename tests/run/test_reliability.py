@@ -25,9 +25,10 @@ from jaxevo.run.workdir import Workdir
 from jaxevo.training.checkpoints import load_weights
 
 TINY = (
-    "--preset=quick --population_size=4 --num_offspring=4 --num_generations=3 --max_nodes=3 --channels=2 --epochs=4 "
-    "--num_normal_cells=1 --train_examples=300 --batch_size=32 --retrain_best=2 --retrain_seeds=2 --final_epochs=6 "
-    "--final_batch_size=32 --mating_pool=survivors"
+    "--preset=quick --population_size=4 --num_offspring=4 --num_generations=3 --max_nodes=3 "
+    "--channels=2 --epochs=4 --num_normal_cells=1 --train_examples=300 --batch_size=32 "
+    "--retrain_best=2 --retrain_seeds=2 --final_epochs=6 --final_batch_size=32 "
+    "--mating_pool=survivors"
 ).split()
 NUM_LINES = (
     16 + 4 + 1
@@ -86,7 +87,7 @@ def progress(path: pathlib.Path) -> int:
 
 
 def unfinished(path: pathlib.Path) -> set[int]:
-    """Checkpoints that are being written, or were when the process was killed: they lie there until the next one."""
+    """Checkpoints that are being written, or were at a kill: they lie there until the next one."""
     found = set()
     for folder in (path / "checkpoints").glob("*/*-tmp*"):
         with contextlib.suppress(FileNotFoundError):  # renamed, as it is complete
@@ -97,7 +98,10 @@ def unfinished(path: pathlib.Path) -> set[int]:
 def kill_at(
     environment: dict[str, str], path: pathlib.Path, flags: list[str], moment: tuple[int, float]
 ) -> str:
-    """Starts the search and kills it so many seconds after so many steps; less than none: amid the next checkpoint."""
+    """Starts the search and kills it so many seconds after so many steps.
+
+    Less than no seconds: amid the next checkpoint.
+    """
     steps, delay = moment
     before = unfinished(path)
     process = subprocess.Popen(
@@ -120,7 +124,7 @@ def kill_at(
 
 
 def draw_moments(rng: random.Random, number: int) -> list[tuple[int, float]]:
-    """In the order of a run; every third amid a checkpoint while the search goes on, those being rarer than lines."""
+    """In the order of a run; many amid a checkpoint of the search, those being rarer than lines."""
     steps = sorted(rng.randrange(NUM_LINES + 5) for _ in range(number))
     return [
         (k, -1.0 if k < NUM_LINES - 1 and rng.random() < 0.4 else rng.uniform(0, 0.4))
@@ -210,8 +214,9 @@ def test_thirty_kills_at_random_moments(tmp_path, expected, launch_environment, 
     check_killed_run(launch_environment, tmp_path / "run", expected, seed, kills=3)
 
 
-# Four checkpoints are of generations, two of the final training (its first epoch and, as it is short, only the last one
-# more), and the last one is the weights; the documents are config.json, best.json twice, and result.json.
+# Four checkpoints are of generations, two of the final training (its first epoch and, as it is
+# short, only the last one more), and the last one is the weights; the documents are config.json,
+# best.json twice, and result.json.
 WRITES = {"history": [2, 13, NUM_LINES - 1], "checkpoint": [0, 3, 5, 6], "document": [0, 1, 2, 3]}
 FAILING_WRITES = [
     (kind, number, "ENOSPC") for kind, numbers in WRITES.items() for number in numbers
@@ -240,7 +245,10 @@ def test_write_that_fails(tmp_path, expected, launch_environment, kind, number, 
 @pytest.mark.slow
 @pytest.mark.parametrize("free", [0, 8, 40, 80, 120, 160, 220, 280])
 def test_disk_that_fills_up_and_then_has_room(tmp_path, expected, launch_environment, free):
-    """A file system of its own, in a user namespace, with so many KiB left; whatever write is the first to fail."""
+    """A file system of its own, in a user namespace, with so many KiB left.
+
+    Whatever write is the first to fail.
+    """
     script = """
 mount -t tmpfs -o size=16m none "$0" || exit 77
 head -c $((16384 - $1))K /dev/zero > "$0/filler"
@@ -278,7 +286,7 @@ def draw_faults(rng: random.Random, rate: float, number: int) -> dict[int, list[
 
 
 class Memory:
-    """Resident MiB of a process and of its largest worker, looked at again and again, by candidates recorded."""
+    """Resident MiB of a process and of its largest worker, by candidates recorded."""
 
     def __init__(self, process: subprocess.Popen[str], history: pathlib.Path):
         self.parent, self.workers, self.candidates = [], [], []
@@ -292,7 +300,7 @@ class Memory:
             time.sleep(0.2)
 
     def growth(self) -> dict[str, float]:
-        """How much larger the median during candidates 400 to 499 is than that during 100 to 199."""
+        """The median during candidates 400 to 499 as a multiple of that during 100 to 199."""
         found = {}
         for name, series in (("parent", self.parent), ("workers", self.workers)):
             early, late = (
@@ -308,7 +316,8 @@ class Memory:
         return found
 
     def __str__(self) -> str:
-        return f"at most {max(self.parent)} MiB, a worker {max(self.workers)} MiB, growth {self.growth()}"
+        most = f"at most {max(self.parent)} MiB, a worker {max(self.workers)} MiB"
+        return f"{most}, growth {self.growth()}"
 
 
 def failing(faults: dict[int, list[str]]) -> set[int]:
@@ -319,12 +328,13 @@ def failing(faults: dict[int, list[str]]) -> set[int]:
 def soak(
     environment: dict[str, str], folder: pathlib.Path, faults: dict[int, list[str]], *flags: str
 ) -> list[dict]:
-    """A search of 500 valid candidates with faults; its history apart from times, tracebacks and reasons."""
+    """A search of 500 valid candidates with faults; its history without times and reasons."""
     (folder / "attempts").mkdir(parents=True)
     plan = {"attempts": str(folder / "attempts"), "candidates": faults}
-    sizes = "--population_size=10 --num_offspring=10 --num_generations=49 --noreuse_fitness --train_examples=64"
+    sizes = "--population_size=10 --num_offspring=10 --num_generations=49 --train_examples=64"
     more = [
         *sizes.split(),
+        "--noreuse_fitness",
         "--epochs=2",
         "--retrain_best=1",
         "--final_epochs=1",
@@ -346,7 +356,8 @@ def soak(
     assert {record["id"] for record in individuals if record["failure"]} == failing(met)
     counts = collections.Counter(" ".join(drawn) for drawn in met.values())
     print(
-        f"{time.monotonic() - begin:.0f} s, {len(individuals)} candidates, {len(failing(met))} failed",
+        f"{time.monotonic() - begin:.0f} s, {len(individuals)} candidates,",
+        f"{len(failing(met))} failed",
         flags,
     )
     print(f"injected: {dict(sorted(counts.items()))}")
@@ -360,7 +371,7 @@ def soak(
 
 @pytest.mark.slow
 def test_soak(tmp_path, launch_environment):
-    """With workers that crash, hang and eat memory: as a search in one process in which the same candidates fail."""
+    """With workers that crash, hang and eat memory: as in one process where the same ones fail."""
     faults = draw_faults(random.Random(5), 0.05, 600)
     limits = ["--workers=2", "--candidate_timeout=10", "--worker_memory_limit=3000"]
     isolated = soak(launch_environment, tmp_path / "isolated", faults, *limits)

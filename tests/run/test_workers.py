@@ -1,4 +1,4 @@
-"""Worker processes: whatever ends one costs its candidate a retry, and no other candidate anything."""
+"""Worker processes: whatever ends one costs its candidate a retry, and no other one anything."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ import faults
 from conftest import random_genomes
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.run.workers import Setup, Workers
-build = functools.partial(faults.build_table, {{0: ("hang",)}}, pathlib.Path({str(tmp_path)!r}), {{}})
+attempts = pathlib.Path({str(tmp_path)!r})
+build = functools.partial(faults.build_table, {{0: ("hang",)}}, attempts, {{}})
 with Workers(WorkerConfig(workers=1), Setup(SearchConfig(), 10, "", None), build) as workers:
     workers.submit(random_genomes(1)[0], (0, 0, 0))
     workers.result((0, 0, 0))

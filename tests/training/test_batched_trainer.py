@@ -9,10 +9,12 @@ import sys
 
 import numpy as np
 import pytest
-from builders_training import SEEDS, THREE, TRAINING, train_three, universal_engine
+from builders_training import BUILDER, SEEDS, THREE, TRAINING, train_three, universal_engine
 from conftest import REPOSITORY
 
+from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import RECIPES
+from jaxevo.run.evaluator import Evaluator
 from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import UniversalEngine
@@ -73,6 +75,19 @@ def test_a_loss_that_was_not_finite_once_is_told(engine, batched, data, few_digi
     diverging = dataclasses.replace(TRAINING, learning_rate=1e38)
     _, losses = train_three(engine, batched, data, few_digits[1], diverging)
     assert not np.isfinite(losses).any()
+
+
+def test_an_evaluator_trains_so_many_in_one_step(data, few_digits, alone):
+    settings = {"engine": "universal", "mating_pool": "survivors", "candidates_per_step": 4}
+    settings |= {"channels": 2, "num_normal_cells": 1, "max_nodes": 2}
+    config = replace(SearchConfig(), settings | dataclasses.asdict(TRAINING))
+    evaluations = Evaluator(config, BUILDER, data, few_digits[1]).evaluate_several(THREE, SEEDS)
+    assert [evaluation.failure for evaluation in evaluations] == [None] * 3
+    accuracies = [evaluation.accuracy for evaluation in evaluations]
+    np.testing.assert_allclose(accuracies, alone, atol=0.02)
+    # The step's time is shared alike.
+    assert {"train", "evaluate"} <= evaluations[0].seconds.keys()
+    assert evaluations[0].seconds == evaluations[1].seconds == evaluations[2].seconds
 
 
 TWO_DEVICES = f"""

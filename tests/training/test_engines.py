@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import random_genomes
 
-from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, TrainingConfig, replace
+from jaxevo.config import ENGINES, NetworkConfig, TrainingConfig
 from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
@@ -20,7 +20,6 @@ from jaxevo.training.engines import (
     UniversalEngine,
     choose_engine,
     make_engine,
-    with_engine,
 )
 from jaxevo.training.fit import fit
 
@@ -57,30 +56,21 @@ def test_the_compiled_engine_compiles_once_for_several_seeds():
     assert engine.prepare(second, (0,)).trainer is not engine.prepare(first, (0,)).trainer
 
 
-def test_what_auto_means_on_a_cpu():
-    assert choose_engine("auto", "separable") == "universal"
-    assert choose_engine("auto", "full") == "compiled"
-    assert choose_engine("compiled", "separable") == "compiled"
-
-
 @pytest.mark.parametrize("conv_kind", ["separable", "full"])
 def test_an_unknown_engine_is_refused(conv_kind: str):
     builder = NetworkBuilder(NetworkConfig(channels=2, conv_kind=conv_kind), (8, 8, 1), 10)
     words = f"engine=nonsense is not known; choose one of {', '.join(ENGINES)}"
     with pytest.raises(InputError, match=words):
-        choose_engine("nonsense", conv_kind)
+        choose_engine("nonsense", builder.network)
     with pytest.raises(InputError, match=words):
         make_engine("nonsense", builder, 32, 6)
 
 
 def test_engines_by_name():
     builder = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
-    kinds = {"auto": UniversalEngine, "universal": UniversalEngine, "compiled": CompiledEngine}
-    for name, kind in kinds.items():
-        assert type(make_engine(name, builder, 32, 6)) is kind
-    assert with_engine(SearchConfig()).engine == "universal"
-    full = replace(SearchConfig(), {"conv_kind": "full"})
-    assert with_engine(full).engine == "compiled"
+    assert type(make_engine("universal", builder, 32, 6)) is UniversalEngine
+    assert type(make_engine("compiled", builder, 32, 6)) is CompiledEngine
+    assert isinstance(make_engine("auto", builder, 32, 6), UniversalEngine)  # on a CPU
 
 
 def test_engines_start_with_the_same_weights_and_give_them_back():

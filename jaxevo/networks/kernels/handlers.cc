@@ -132,6 +132,17 @@ Team make_team(ffi::ThreadPool pool, const Shape& shape, int lanes) {
   return Team(threads);
 }
 
+// Computes; kernels throw only when there is no memory.
+template <class Compute>
+ffi::Error run(Compute compute) {
+  try {
+    compute();
+    return ffi::Error::Success();
+  } catch (...) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "native cell: out of memory");
+  }
+}
+
 ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise,
                    Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
                    Number nodes, Indices states, Indices operations, Flags unused,
@@ -148,11 +159,12 @@ ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> dept
     check_size(checks, kept->element_count(), chosen.states_size(shape),
                "the states have another size");
   if (!checks.ok()) return checks.error();
-  Team team = make_team(pool, shape, chosen.lanes);
-  chosen.forward(shape, in.genome(), in.weights(), team.threads(), x.typed_data(),
-                 out->typed_data<float>(), mean->typed_data(), variance->typed_data(),
-                 kept->typed_data());
-  return ffi::Error::Success();
+  return run([&] {
+    Team team = make_team(pool, shape, chosen.lanes);
+    chosen.forward(shape, in.genome(), in.weights(), team.threads(), x.typed_data(),
+                   out->typed_data<float>(), mean->typed_data(), variance->typed_data(),
+                   kept->typed_data());
+  });
 }
 
 ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise,
@@ -167,10 +179,11 @@ ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> dept
   check_moments(checks, shape, mean, variance);
   check_size(checks, out->element_count(), output_size(shape), "the output has another size");
   if (!checks.ok()) return checks.error();
-  Team team = make_team(pool, shape, chosen.lanes);
-  chosen.predict(shape, in.genome(), in.weights(), team.threads(), mean.typed_data(),
-                 variance.typed_data(), x.typed_data(), out->typed_data<float>());
-  return ffi::Error::Success();
+  return run([&] {
+    Team team = make_team(pool, shape, chosen.lanes);
+    chosen.predict(shape, in.genome(), in.weights(), team.threads(), mean.typed_data(),
+                   variance.typed_data(), x.typed_data(), out->typed_data<float>());
+  });
 }
 
 ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, Array<5> depthwise, Array<4> pointwise,
@@ -208,11 +221,12 @@ ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, Array<5> depthwise, Arra
   const Gradients out{depthwise_gradient->typed_data(), pointwise_gradient->typed_data(),
                       scale_gradient->typed_data(), bias_gradient->typed_data(),
                       readers_gradient->typed_data()};
-  Team team = make_team(pool, shape, chosen.lanes);
-  chosen.backward(shape, in.genome(), in.weights(), team.threads(), kept.typed_data(),
-                  mean.typed_data(), variance.typed_data(), out_gradient.typed_data<float>(),
-                  x_gradient->typed_data(), out, gradients->typed_data());
-  return ffi::Error::Success();
+  return run([&] {
+    Team team = make_team(pool, shape, chosen.lanes);
+    chosen.backward(shape, in.genome(), in.weights(), team.threads(), kept.typed_data(),
+                    mean.typed_data(), variance.typed_data(), out_gradient.typed_data<float>(),
+                    x_gradient->typed_data(), out, gradients->typed_data());
+  });
 }
 
 // The arguments that all three have, after their own first ones.

@@ -19,11 +19,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "cell.h"
 
 namespace jaxevo {
+
+struct TaskFailed {};  // what the caller sees of an exception in any thread
 
 // Threads that sleep until there is something to do. They live as long as the process.
 class Helpers {
@@ -33,15 +36,19 @@ class Helpers {
     return *helpers;
   }
 
-  // Makes sure that there are so many threads.
+  // Starts threads until there are so many, or the system has no more.
   void grow(int threads) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (; threads_ < threads; threads_++) std::thread([this] { work(); }).detach();
+    try {
+      for (; threads_ < threads; threads_++) std::thread([this] { work(); }).detach();
+    } catch (const std::system_error&) {
+    }
   }
 
   void schedule(std::function<void()> job) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      if (threads_ == 0) return;  // nobody would ever take it
       jobs_.push_back(std::move(job));
     }
     added_.notify_one();
@@ -89,6 +96,7 @@ class Team {
   struct Board {
     std::atomic<uint64_t> state{0};  // tasks << 32 | next
     std::atomic<int> done{0};
+    std::atomic<bool> failed{false};
     std::atomic<bool> open{true};
     void (*task)(const void*, int) = nullptr;
     const void* context = nullptr;
@@ -101,6 +109,7 @@ class Team {
       while (take()) {
       }
       for (int spins = 0; done.load(std::memory_order_acquire) < tasks; spins++) wait(spins);
+      if (failed.load(std::memory_order_relaxed)) throw TaskFailed();
     }
 
     void help() {
@@ -115,7 +124,11 @@ class Team {
       if (!has_next(state.load(std::memory_order_acquire))) return false;
       const uint64_t taken = state.fetch_add(1, std::memory_order_acq_rel);
       if (!has_next(taken)) return false;
-      task(context, static_cast<int>(taken & 0xffffffffu));
+      try {
+        task(context, static_cast<int>(taken & 0xffffffffu));
+      } catch (...) {
+        failed.store(true, std::memory_order_relaxed);
+      }
       done.fetch_add(1, std::memory_order_release);
       return true;
     }

@@ -12,8 +12,7 @@
 #include <cstring>
 
 #ifndef JAXEVO_BUILD
-#error \
-    "compile with -DJAXEVO_BUILD=<namespace of the build> and -DJAXEVO_LANES=<floats a vector>"
+#error "compile with -DJAXEVO_BUILD=<namespace of the build> and -DJAXEVO_LANES=<floats a vector>"
 #endif
 
 namespace jaxevo::JAXEVO_BUILD {
@@ -64,6 +63,8 @@ inline float sum_lanes(Vector v, int valid) {
 
 inline int least(int a, int b) { return a < b ? a : b; }
 
+struct OutOfMemory {};
+
 // Memory that grows when it must, and keeps its content only until then.
 template <class T>
 class Buffer {
@@ -79,8 +80,8 @@ class Buffer {
       std::free(data_);
       const size_t bytes = (size * sizeof(T) + 63) / 64 * 64;
       data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
-      if (data_ == nullptr) std::abort();
-      size_ = size;
+      size_ = data_ == nullptr ? 0 : size;
+      if (data_ == nullptr) throw OutOfMemory();
     }
     return data_;
   }

@@ -1,0 +1,178 @@
+"""Image files, or encoded images in memory, of any size each."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxevo.datasets.base import DataError, check_image_array, check_unpacked
+from jaxevo.datasets.input_form import BACKGROUNDS, InputForm, composite
+from jaxevo.datasets.pictures import REMEDY, Encoded, Header, Picture, decode, read_header
+from jaxevo.datasets.pixels import Measured, Progress, Read
+from jaxevo.datasets.values import BYTES, Extent, ValueRange, choose_range
+
+_ALLOWANCE = 1 << 30  # bytes of pixels; drawings of even colours have 100 times their files
+_NAMED = 5  # unreadable files in a message
+_CONTRAST_IMAGES = 200  # that decide on the background
+_SURE = 16  # no 8-bit image with a larger value is stored in a smaller range than 0 to 255
+
+
+@dataclasses.dataclass(frozen=True)
+class FilePixels:
+    """Image files, or encoded images in memory, of any size each."""
+
+    what: str
+    pictures: tuple[Picture, ...]
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def take(self, indices: np.ndarray) -> FilePixels:
+        """See `Pixels`."""
+        return dataclasses.replace(self, pictures=tuple(self.pictures[i] for i in indices))
+
+    def measure(self, values: ValueRange | None = None) -> Measured:
+        """See `Pixels`. Files that cannot be read are left for `read` to name."""
+        headers = [
+            (picture, header) for picture in self.pictures if (header := _header_or_none(picture))
+        ]
+        if not headers:
+            raise DataError(
+                f"{self.what} has no image that can be read; the first, {_reason(self.pictures[0])}"
+            )
+        sides = tuple(sorted({(header.height, header.width) for _, header in headers}))
+        channels = 1 if all(header.grey for _, header in headers) else 3
+        transparent = [picture for picture, header in headers if header.transparent]
+        values = values or self._values(headers)
+        return Measured(sides, channels, values, _background(transparent, values))
+
+    def _values(self, headers: Sequence[tuple[Picture, Header]]) -> ValueRange:
+        """The range of the files' values; decodes as few of them as tell it."""
+        depths = {header.deep: picture for picture, header in headers}
+        if len(depths) == 2:
+            raise DataError(
+                f"{depths[False]} has 8 bits a pixel and {depths[True]} 16: save all images with "
+                "the same depth"
+            )
+        extent = None
+        for picture, header in headers:
+            decoded = _decoded_or_none(picture)
+            if decoded is None:
+                continue
+            found = Extent.of(decoded[0][None], str(picture))
+            extent = found if extent is None else extent | found
+            if not header.deep and extent.high > _SURE:
+                return BYTES
+        return choose_range(extent, self.what) if extent else BYTES
+
+    def read(self, form: InputForm, skip_unreadable: bool, progress: Progress) -> Read:
+        """See `Pixels`. Names all files that cannot be read."""
+        self._check_size(form)
+        images = np.empty((len(self), *form.image_shape), np.uint8)
+        kept: list[int] = []
+        unreadable: list[DataError] = []
+        extents: list[Extent] = []
+        for position, picture in enumerate(self.pictures):
+            try:
+                decoded = decode(picture, _wanted(form))
+            except DataError as error:
+                unreadable.append(error)
+                continue
+            images[len(kept)], extent = _to_input(picture, decoded, form)
+            extents.append(extent)
+            kept.append(position)
+            progress(position + 1, len(self))
+        if unreadable and (not skip_unreadable or not kept):
+            raise _refusal(self.what, unreadable)
+        form.values.check_scale(functools.reduce(Extent.__or__, extents), self.what)
+        skipped = set(range(len(self))) - set(kept)
+        return Read(
+            images[: len(kept)],
+            np.array(kept),
+            tuple(str(self.pictures[i]) for i in sorted(skipped)),
+        )
+
+    def _check_size(self, form: InputForm) -> None:
+        shape = (len(self), *form.image_shape)
+        check_image_array(self.what, shape)
+        packed = sum(
+            len(p.data) if isinstance(p, Encoded) else p.stat().st_size for p in self.pictures
+        )
+        check_unpacked(self.what, math.prod(shape), packed, "give a smaller image_size", _ALLOWANCE)
+
+
+def read_input(picture: Picture, form: InputForm) -> tuple[np.ndarray, Extent]:
+    """One picture as an input, uint8 [H, W, C], and the values that it has."""
+    return _to_input(picture, decode(picture, _wanted(form)), form)
+
+
+def _to_input(
+    picture: Picture, decoded: tuple[np.ndarray, np.ndarray | None], form: InputForm
+) -> tuple[np.ndarray, Extent]:
+    values, alpha = decoded
+    alphas = None if alpha is None else alpha[None]
+    made = form.to_input(values[None], str(picture), alphas)[0]
+    return made, Extent.of(values[None], str(picture))
+
+
+def _wanted(form: InputForm) -> tuple[int, int] | None:
+    """The size to which an image may be shrunk while it is decoded; a box of ink may be a small
+    part of it.
+    """
+    return (form.height, form.width) if form.resize == "stretch" else None
+
+
+def _header_or_none(picture: Picture) -> Header | None:
+    try:
+        return read_header(picture)
+    except DataError:
+        return None
+
+
+def _decoded_or_none(picture: Picture) -> tuple[np.ndarray, np.ndarray | None] | None:
+    try:
+        return decode(picture)
+    except DataError:
+        return None
+
+
+def _reason(picture: Picture) -> DataError:
+    try:
+        decode(picture)
+    except DataError as error:
+        return error
+    return DataError(f"{picture} cannot be read: {REMEDY}")
+
+
+def _refusal(what: str, unreadable: Sequence[DataError]) -> DataError:
+    if len(unreadable) == 1:
+        return DataError(f"{unreadable[0]}, or give skip_unreadable")
+    named = ", ".join(str(error).split(" cannot be read", 1)[0] for error in unreadable[:_NAMED])
+    more = f" and {len(unreadable) - _NAMED} more" if len(unreadable) > _NAMED else ""
+    return DataError(
+        f"{what} has {len(unreadable)} images that cannot be read ({named}{more}): {REMEDY}, "
+        "or give skip_unreadable"
+    )
+
+
+def _background(pictures: Sequence[Picture], values: ValueRange) -> str:
+    """White or black, on which transparent images keep more contrast; nothing if none has a
+    transparent pixel.
+    """
+    contrast = dict.fromkeys(BACKGROUNDS, 0.0)
+    found = 0
+    for i in np.random.default_rng(0).permutation(len(pictures)):
+        decoded = _decoded_or_none(pictures[i])
+        if decoded is None or decoded[1] is None:
+            continue
+        for background in BACKGROUNDS:
+            shown = composite(values.to_bytes(decoded[0][None]), decoded[1][None], background)
+            contrast[background] += float(shown.mean(axis=-1).std())
+        found += 1
+        if found == _CONTRAST_IMAGES:
+            break
+    return max(BACKGROUNDS, key=lambda name: contrast[name]) if found else ""

@@ -1,0 +1,191 @@
+"""The last phase: the winner's training resumes, and the network that is tested is the saved one.
+
+Its training is real; a table stands for the search's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from builders import SMALL, Table, history_of, make_explorer
+from conftest import timeless
+from flax import nnx
+
+from jaxevo.config import SearchConfig, replace
+from jaxevo.datasets import Images, SearchData
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.choose import choose
+from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.finish import SESSION_PARTS, Finisher
+from jaxevo.run.reader import load_run
+from jaxevo.run.reporter import Silent
+from jaxevo.run.result import Result
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space import genome_files
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.data import TrainingData
+from jaxevo.training.fit import DivergedError
+
+
+@pytest.fixture(scope="module")
+def data(digits) -> SearchData:
+    train = digits.train.take(np.arange(100))
+    return SearchData("digits", train, digits.validation, digits.class_names)
+
+
+@pytest.fixture(scope="module")
+def evaluator(data) -> Evaluator:
+    """All runs here share one engine, and so one compilation."""
+    builder = NetworkBuilder(SMALL.network, data.image_shape, data.num_classes)
+    return Evaluator(SMALL, builder, TrainingData.drawn(data.train, 90, 0), data.validation)
+
+
+@pytest.fixture(scope="module")
+def finish(data, evaluator):
+    """Carries a run in a folder to its end."""
+
+    def finish(path, config: SearchConfig = SMALL, **fields: Any) -> Result:
+        explorer = make_explorer(path, config, complexity=evaluator.builder.complexity)
+        explorer.run()
+        winner = choose(config, explorer.ledger, Table(), Silent())
+        defaults = {"data": data, "load_test": lambda: data.validation, "reporter": Silent()}
+        about = {"config": config, "workdir": Workdir(path), "ledger": explorer.ledger}
+        finisher = Finisher(**about, **defaults | {"evaluator": evaluator} | fields)
+        return finisher.run(winner)
+
+    return finish
+
+
+def without_place_and_time(result: Result) -> dict[str, Any]:
+    return {name: value for name, value in timeless(vars(result)).items() if name != "path"}
+
+
+class Interrupting(Silent):
+    """Interrupts after so many epochs of the final training, each of which is in a checkpoint."""
+
+    def __init__(self, epochs: int):
+        super().__init__()
+        self.epochs = epochs
+
+    def training(self, stage: str, done: int, total: int, note: str) -> None:
+        if stage == "final training" and done == self.epochs:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, finish) -> Result:
+    """An uninterrupted run."""
+    return finish(tmp_path_factory.mktemp("runs") / "whole")
+
+
+def test_final_training_resumes_to_the_same_end(tmp_path, finish, whole):
+    for epochs in (1, 2):
+        path = tmp_path / str(epochs)
+        with pytest.raises(KeyboardInterrupt):
+            finish(path, reporter=Interrupting(epochs))
+        assert not Workdir(path).result.exists() and not Workdir(path).best_weights.exists()
+        untested = genome_files.load(path / "best.json")[1]
+        assert "test_accuracy" not in untested and "search_fitness" in untested
+        told: list[tuple] = []
+
+        class Telling(Silent):
+            def training(self, *stage: Any, told=told) -> None:
+                told.append(stage[:3])
+
+        resumed = finish(path, reporter=Telling())
+        left = [("final training", number, 2) for number in range(epochs + 1, 3)]
+        assert told == left  # epochs that are done are not done again
+        assert without_place_and_time(resumed) == without_place_and_time(whole)
+        assert (path / "best.json").read_text() == (whole.path / "best.json").read_text()
+        pairs = zip(weights_of(path), weights_of(whole.path), strict=True)
+        assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def weights_of(path) -> list[np.ndarray]:
+    network = Classifier.load(Workdir(path).best_weights).network
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(nnx.state(network))]
+
+
+def test_the_saved_network_is_the_one_reported(data, whole):
+    genome, metadata = genome_files.load(whole.path / "best.json")
+    # The same images here.
+    assert metadata["test_accuracy"] == whole.test_accuracy == whole.validation_accuracy
+    classifier = Classifier.load(whole.weights)
+    assert classifier.model == genome == whole.genome
+    assert classifier.accuracy(data.validation) == whole.test_accuracy
+    assert whole.classifier().accuracy(data.validation) == whole.test_accuracy
+    low, high = whole.test_interval
+    assert low <= whole.test_accuracy <= high
+    assert whole.test_images == len(data.validation)
+    assert json.loads((whole.path / "result.json").read_text())["id"] == whole.id
+
+
+def test_the_result_counts_what_the_history_holds(whole, evaluator):
+    individuals = history_of(whole.path, "individual")
+    retrainings = history_of(whole.path, "retraining")
+    reused = sum(record["reused"] is not None for record in individuals)
+    failed = sum(record["failure"] is not None for record in individuals)
+    assert whole.candidates == len(individuals)
+    assert (whole.memo_hits, whole.failures) == (reused, failed)
+    assert whole.trainings == len(individuals) - reused + len(retrainings) + 1
+    winner = individuals[whole.id]
+    assert whole.search_fitness == winner["fitness"]
+    fresh = [record["fitness"] for record in retrainings if record["id"] == whole.id]
+    assert whole.retrained_fitness == np.mean(fresh)
+    assert whole.parameters == winner["parameters"]
+    assert whole.multiply_adds == winner["multiply_adds"]
+    valid = [record for record in (*individuals, *retrainings) if record["fitness"]]
+    trained = sum(record.get("reused") is None for record in valid)
+    assert whole.seconds["train"] == trained  # a second each, by the table
+    assert whole.session_seconds.keys() == set(SESSION_PARTS)
+    (session,) = history_of(whole.path, "session")
+    assert session["session_seconds"] == whole.session_seconds
+
+
+def test_a_result_is_read_back_as_it_was_written(whole):
+    assert load_run(Workdir(whole.path)).result == whole
+
+
+def test_the_test_images_are_loaded_once_when_the_final_weights_are_saved(tmp_path, finish, data):
+    workdir, saved = Workdir(tmp_path), []
+
+    def load_test() -> Images:
+        saved.append((workdir.best_weights.is_dir(), workdir.result.exists()))
+        return data.validation
+
+    finish(tmp_path, load_test=load_test)
+    assert saved == [(True, False)]
+
+
+def test_without_test_images_there_is_no_test_accuracy(tmp_path, finish, whole):
+    result = finish(tmp_path / "untested", load_test=None)
+    assert result.test_accuracy is None and result.test_interval is None
+    assert result.test_images is None
+    assert result.validation_accuracy == whole.validation_accuracy
+    assert load_run(Workdir(result.path)).result == result
+    metadata = genome_files.load(result.path / "best.json")[1]
+    assert "test_accuracy" not in metadata
+    assert metadata["retrained_fitness"] == result.retrained_fitness
+
+
+def test_a_final_training_that_diverges_leaves_the_genome(tmp_path, finish, whole):
+    config = replace(SMALL, {"final_learning_rate": 1e38})
+    with pytest.raises(DivergedError, match="the loss was"):
+        finish(tmp_path / "diverged", config)
+    assert genome_files.load(tmp_path / "diverged" / "best.json")[0] == whole.genome
+    assert not Workdir(tmp_path / "diverged").result.exists()
+
+
+def test_another_batch_size_has_an_engine_of_its_own(evaluator, data):
+    about: dict[str, Any] = {"workdir": None, "data": data, "load_test": None, "ledger": None}
+    about |= {"evaluator": evaluator, "reporter": Silent()}
+    same = Finisher(config=SMALL, **about)
+    assert same._engine() is evaluator.engine
+    larger = dataclasses.replace(same, config=replace(SMALL, {"final_batch_size": 48}))
+    engine = larger._engine()
+    assert engine.trainer.batch_size == 48 and engine.stopwatch is evaluator.stopwatch

@@ -1,0 +1,101 @@
+"""A result that was written is read back as it was, and refused if it is not of its history."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import pytest
+from builders import chain
+
+from jaxevo.files import FileError, read_json, write_json
+from jaxevo.run.result import Result, read_result
+from jaxevo.run.workdir import Workdir
+
+GENOMES = {0: chain(1), 7: chain(2)}
+UNTESTED: dict[str, Any] = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
+
+
+@pytest.fixture
+def workdir(tmp_path: pathlib.Path) -> Workdir:
+    return Workdir(tmp_path)
+
+
+@pytest.fixture
+def result(workdir: Workdir) -> Result:
+    return Result(
+        path=workdir.path,
+        genome=GENOMES[7],
+        id=7,
+        dataset="digits",
+        search_fitness=0.99,
+        retrained_fitness=0.97,
+        validation_accuracy=0.95,
+        test_accuracy=0.96,
+        test_interval=(0.94, 0.98),
+        test_images=200,
+        parameters=23_456,
+        multiply_adds=3_456_789,
+        candidates=200,
+        trainings=160,
+        memo_hits=50,
+        failures=3,
+        seconds={"compile": 1.0, "train": 60.0, "evaluate": 2.0, "final": 10.0},
+        session_seconds={"train": 50.0, "other": 25.0},
+    )
+
+
+@pytest.mark.parametrize("tested", [True, False])
+def test_a_result_is_read_back_as_it_was_written(workdir, result, tested: bool):
+    result = result if tested else dataclasses.replace(result, **UNTESTED)
+    write_json(workdir.result, result.to_dict())
+    assert read_result(workdir, GENOMES, searched=True) == result
+
+
+def test_the_document_has_every_field_but_genome_and_path(result):
+    names = {field.name for field in dataclasses.fields(Result)} - {"genome", "path"}
+    assert result.to_dict().keys() == names
+
+
+def test_without_a_result_the_run_is_incomplete(workdir):
+    assert read_result(workdir, GENOMES, searched=True) is None
+
+
+def test_weights_lie_in_the_folder_of_the_run(workdir, result):
+    assert result.weights == workdir.best_weights
+
+
+def test_a_result_is_not_one_of_a_search_that_goes_on(workdir, result):
+    write_json(workdir.result, result.to_dict())
+    with pytest.raises(FileError, match="it is not the result of this history"):
+        read_result(workdir, GENOMES, searched=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"id": 3}, "it is not the result of this history"),
+        ({"test_interval": [0.5]}, "it is not the result of this history"),
+        ({"test_interval": ["a", "b"]}, r"test_interval\[0\] is 'a', not of type float"),
+        ({"validation_accuracy": None}, "validation_accuracy is None, not of type float"),
+        ({"candidates": 2.5}, "candidates is 2.5, not of type int"),
+        ({"seconds": {"train": 1.0}}, "final is missing"),
+        ({"seconds": 7}, "seconds is 7, not of type dict"),
+    ],
+)
+def test_a_damaged_result_is_refused_by_name(workdir, result, change: dict[str, Any], reason: str):
+    write_json(workdir.result, result.to_dict() | change)
+    with pytest.raises(FileError, match=reason) as caught:
+        read_result(workdir, GENOMES, searched=True)
+    assert str(workdir.result) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["id", "dataset", "test_accuracy", "session_seconds"])
+def test_a_result_of_which_a_value_is_missing_is_refused(workdir, result, name: str):
+    write_json(workdir.result, result.to_dict())
+    document = read_json(workdir.result)
+    del document[name]
+    write_json(workdir.result, document)
+    with pytest.raises(FileError, match=f"{name} is missing"):
+        read_result(workdir, GENOMES, searched=True)

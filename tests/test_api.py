@@ -1,0 +1,278 @@
+"""The library from Python: searches of images in any form, training, loading, evolving, and words
+for what cannot be used.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from builders_classifiers import GENOME, fresh_classifier
+from builders_data import write_folder
+from conftest import timeless
+
+import jaxevo
+from jaxevo.config import ENGINES, flatten
+from jaxevo.config.presets import RECIPES, STRATEGIES
+from jaxevo.errors import InputError
+from jaxevo.run.prepare import make_task, run_name
+from jaxevo.run.reader import load_run
+from jaxevo.run.reporter import Silent
+from jaxevo.run.workdir import Workdir
+from jaxevo.search_space import genome_files
+from jaxevo.search_space.genome import Genome, Op
+from jaxevo.training.checkpoints import CheckpointError
+from jaxevo.training.engines import with_engine
+
+NETWORK = {"channels": 2, "num_normal_cells": 1}
+TINY: dict[str, Any] = {
+    **{"preset": "quick", "population_size": 2, "num_offspring": 1, "num_generations": 1},
+    **{"max_nodes": 2, "epochs": 1, "batch_size": 8, "validation_fraction": 0.25},
+    **{"retrain_best": 0, "final_epochs": 1, "final_batch_size": 8},
+} | NETWORK
+
+
+def drawn(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images of two classes, a dark and a bright one, sorted by class."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(number) * 2 // number
+    images = rng.integers(0, 100, (number, 8, 8), np.uint8) + 150 * labels[:, None, None]
+    return images.astype(np.uint8), labels
+
+
+TRAIN, TEST = drawn(64, 0), drawn(20, 1)
+NAMES = np.array(["a", "b"])
+AS_DICT = {
+    **{"x_train": TRAIN[0], "y_train": NAMES[TRAIN[1]]},
+    **{"x_test": TEST[0], "y_test": NAMES[TEST[1]]},
+}
+
+
+def history(path: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of a run without their seconds."""
+    lines = Workdir(path).history.read_text().splitlines()
+    return [timeless(json.loads(line)) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> jaxevo.Result:
+    """A search of arrays with a test."""
+    path = tmp_path_factory.mktemp("api") / "run"
+    return jaxevo.search(AS_DICT, workdir=path, reporter=Silent(), **TINY)
+
+
+def test_a_search_of_arrays(searched: jaxevo.Result):
+    assert type(searched) is jaxevo.Result and type(searched.genome) is jaxevo.Genome
+    assert (searched.dataset, searched.candidates, searched.test_images) == ("arrays", 3, 20)
+    assert searched.test_accuracy is not None and searched.test_interval is not None
+    low, high = searched.test_interval
+    assert 0 <= low <= searched.test_accuracy <= high <= 1
+    # Its network is the one that was tested.
+    classifier = searched.classifier()
+    assert classifier.model == searched.genome
+    assert classifier.source.class_names == ("a", "b")
+    assert classifier.accuracy(TEST[0], NAMES[TEST[1]]) == searched.test_accuracy
+    # The run can be looked into.
+    assert load_run(Workdir(searched.path)).result == searched
+
+
+def test_the_same_call_returns_the_finished_result(searched: jaxevo.Result):
+    before = {path: path.stat().st_mtime_ns for path in searched.path.rglob("*.json*")}
+    again = jaxevo.search(AS_DICT, workdir=searched.path, reporter=Silent(), **TINY)
+    assert again == searched
+    assert {path: path.stat().st_mtime_ns for path in searched.path.rglob("*.json*")} == before
+    with pytest.raises(InputError, match="the images are not those it began with"):
+        jaxevo.search(TRAIN, workdir=searched.path, reporter=Silent(), **TINY)
+    with pytest.raises(InputError, match="seed was 0, is 1"):
+        jaxevo.search(AS_DICT, workdir=searched.path, reporter=Silent(), **TINY, seed=1)
+
+
+class Impatient(Silent):
+    """Interrupts after the first candidate."""
+
+    def candidate(self, candidate: Any, strategy: Any) -> None:
+        raise KeyboardInterrupt
+
+
+def test_the_same_call_goes_on_after_an_interruption(searched, tmp_path: pathlib.Path):
+    with pytest.raises(KeyboardInterrupt):
+        jaxevo.search(AS_DICT, workdir=tmp_path, reporter=Impatient(), **TINY)
+    assert len(history(tmp_path)) == 1
+    reporter = Silent()
+    result = jaxevo.search(AS_DICT, workdir=tmp_path, reporter=reporter, **TINY)
+    assert "resuming: 1 candidates are known already" in reporter.messages
+    assert history(tmp_path) == history(searched.path)
+    same = ("genome", "test_accuracy", "validation_accuracy", "retrained_fitness", "trainings")
+    assert [getattr(result, name) for name in same] == [getattr(searched, name) for name in same]
+
+
+@pytest.mark.parametrize("form", ["npz", "folder"])
+def test_images_in_files_are_searched_as_the_same_arrays(form: str, searched, tmp_path):
+    if form == "npz":
+        data = tmp_path / "own.npz"
+        np.savez(data, **AS_DICT)
+    else:
+        data = tmp_path / "own"
+        write_folder(data / "train", *TRAIN)
+        write_folder(data / "test", *TEST)
+    result = jaxevo.search(data, workdir=tmp_path / "run", reporter=Silent(), **TINY)
+    assert result.dataset == str(data)
+    assert history(result.path) == history(searched.path)
+    assert result.genome == searched.genome
+    assert result.test_accuracy == searched.test_accuracy
+    assert result.classifier().source.class_names == ("a", "b")
+
+
+def test_a_pair_of_arrays_has_no_test(searched, tmp_path: pathlib.Path, capsys):
+    result = jaxevo.search(list(TRAIN), workdir=tmp_path, **TINY)
+    assert (result.test_accuracy, result.test_interval, result.test_images) == (None, None, None)
+    assert history(tmp_path) == history(searched.path)
+    assert "test_accuracy" not in genome_files.load(tmp_path / "best.json")[1]
+    # Without a reporter it is shown what happens.
+    shown = capsys.readouterr().out
+    assert "estimate: " in shown and "candidate    2" in shown and "final training  1/1" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"strategy": "annealing"}, f"strategy=annealing .* one of {', '.join(STRATEGIES)}$"),
+        ({"preset": "huge"}, "preset=huge is not known; choose one of quick, paper$"),
+        ({"recipe": "old"}, f"recipe=old is not known; choose one of {', '.join(RECIPES)}$"),
+        ({"engine": "nonsense"}, f"engine=nonsense .* one of {', '.join(ENGINES)}$"),
+        ({"chanels": 8}, "unknown setting 'chanels'"),
+        ({"epochs": "3"}, "epochs='3' is not possible: it is a whole number"),
+        ({"workers": "2"}, "workers='2' is not possible: it is a whole number"),
+        ({"workers": -1}, "workers=-1 is not possible: the smallest value is 0"),
+        ({"candidates_per_step": 2}, "candidates_per_step=2 .* need engine=universal"),
+        ({"num_normal_cells": 5}, "its 4 reductions need images of at least 16x16 pixels"),
+        ({"data": 3}, "data is a int: give a name, a folder"),
+        ({"data": (TRAIN[0][:9], TRAIN[1])}, "x_train has 9 images and 64 labels"),
+        ({"data": {"x_train": TRAIN[0]}}, "data has only one of x_train and y_train"),
+        ({"data": "nothing"}, "dataset=nothing is not known and no such file"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_and_leaves_nothing(arguments, words, tmp_path):
+    given = {"data": AS_DICT} | TINY | arguments
+    with pytest.raises(InputError, match=words):
+        jaxevo.search(given.pop("data"), workdir=tmp_path / "run", **given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_go_over_strategy_recipe_and_preset():
+    settings = {"preset": "quick", "strategy": "rea_b3", "recipe": "modern"}
+    made = make_task(AS_DICT, **settings, settings={"epochs": 2, "final_warmup": 0.0})
+    found = flatten(made.config)
+    assert (found["channels"], found["max_nodes"], found["epochs"]) == (8, 3, 2)
+    assert (found["final_schedule"], found["final_warmup"]) == ("cosine", 0.0)
+    assert (found["schedule"], found["engine"]) == ("exponential", with_engine(made.config).engine)
+    assert found["engine"] != "auto"
+    assert made.workdir.path == pathlib.Path("runs/arrays-quick-seed0")
+    named = make_task("digits", preset="auto", settings={"seed": 3})
+    assert named.workdir.path == pathlib.Path("runs/digits-quick-seed3")  # on a CPU
+    assert run_name("some/where/my data.npz") == "my_data.npz"
+
+
+# Training, loading
+
+
+def test_a_genome_is_trained_saved_and_loaded(tmp_path: pathlib.Path):
+    told: list[int] = []
+    settings = {"epochs": 2, "batch_size": 8, "learning_rate": 0.02} | NETWORK
+    classifier = jaxevo.train(
+        GENOME, AS_DICT, on_epoch=lambda epoch, loss: told.append(epoch), **settings
+    )
+    assert type(classifier) is jaxevo.Classifier and told == [1, 2]
+    assert classifier.model == GENOME and classifier.source.class_names == ("a", "b")
+    assert classifier.builder.network.channels == 2
+    classifier.save(tmp_path / "best")
+    test = (TEST[0], NAMES[TEST[1]])
+    accuracy = classifier.accuracy(*test)
+    assert jaxevo.load(tmp_path / "best").accuracy(*test) == accuracy
+    # A file of the genome, and a folder for checkpoints: the same network; again, without training.
+    (tmp_path / "mine.json").write_text(genome_files.dumps(GENOME))
+    folder = tmp_path / "checkpoints"
+    for expected in ([1, 2], []):
+        told.clear()
+        other = jaxevo.train(
+            str(tmp_path / "mine.json"),
+            AS_DICT,
+            workdir=folder,
+            on_epoch=lambda epoch, loss: told.append(epoch),
+            **settings,
+        )
+        assert told == expected and other.accuracy(*test) == accuracy
+        np.testing.assert_array_equal(other.network.head[...], classifier.network.head[...])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"model": "evoZ"}, "genome 'evoZ' is neither a file nor one of the shipped ones"),
+        ({"recipe": "old"}, "recipe=old is not known; choose one of paper, modern"),
+        ({"population_size": 3}, "unknown setting 'population_size'"),
+        ({"epochs": 0}, "epochs=0 is not possible: the smallest value is 1"),
+        ({"channels": 2.5}, "channels=2.5 is not possible: it is a whole number"),
+        ({"data": 3}, "data is a int: give a name, a folder"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(arguments: dict[str, Any], words: str):
+    given = {"model": GENOME, "data": AS_DICT} | arguments
+    with pytest.raises(InputError, match=words):
+        jaxevo.train(given.pop("model"), given.pop("data"), **given)
+
+
+def test_a_classifier_is_loaded_by_path_or_text(tmp_path: pathlib.Path):
+    fresh_classifier().save(tmp_path / "best")
+    for folder in (tmp_path / "best", str(tmp_path / "best")):
+        assert jaxevo.load(folder).model == GENOME
+    with pytest.raises(CheckpointError, match="nothing does not exist"):
+        jaxevo.load(tmp_path / "nothing")
+
+
+# Evolving
+
+
+def count_convolutions(genome: Genome) -> float:
+    return sum(node.ops.count(Op.CONV_3X3) for cell in genome.cells for node in cell.nodes)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_fitness_of_ones_own_is_maximised(strategy: str):
+    told: list[float] = []
+
+    def fitness(genome: Genome) -> float:
+        told.append(count_convolutions(genome))
+        return told[-1]
+
+    best = jaxevo.evolve(fitness, strategy=strategy, seed=1, num_generations=3)
+    assert best.fitness == max(told) == count_convolutions(best.genome)
+    again = jaxevo.evolve(count_convolutions, strategy=strategy, seed=1, num_generations=3)
+    assert again == best
+
+
+def test_what_cannot_be_evolved_is_refused():
+    with pytest.raises(InputError, match="strategy=annealing is not known; choose one of rea"):
+        jaxevo.evolve(count_convolutions, strategy="annealing")
+    with pytest.raises(InputError, match="unknown setting 'generations'"):
+        jaxevo.evolve(count_convolutions, generations=3)
+    with pytest.raises(InputError, match="seed=-1 is not possible: the smallest value is 0"):
+        jaxevo.evolve(count_convolutions, seed=-1)
+    with pytest.raises(RuntimeError, match="5 candidates in a row have no fitness"):
+        jaxevo.evolve(lambda genome: None, max_consecutive_failures=5)
+
+
+# The package
+
+
+def test_names_of_the_package():
+    assert jaxevo.__version__ == importlib.metadata.version("jaxevo")
+    promised = {"search", "train", "load", "evolve", "Classifier", "Genome", "Result"}
+    assert promised | {"ImageClassifier", "__version__"} == set(dir(jaxevo)) == set(jaxevo.__all__)
+    assert all(getattr(jaxevo, name) for name in promised)
+    with pytest.raises(AttributeError, match="module 'jaxevo' has no attribute 'find'"):
+        jaxevo.find  # noqa: B018
