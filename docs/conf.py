@@ -70,7 +70,7 @@ def describe_fields(
         lines += ["", "Attributes:"]
         for field in own:
             kind = str(field.type).replace("*", r"\*")
-            default = f" Default: `{field.default}`." if "help" in field.metadata else ""
+            default = f" Default: `{field.default!r}`." if "help" in field.metadata else ""
             separator = "." if default and not texts[field.name].endswith(".") else ""
             lines.append(f"    {field.name} ({kind}): {texts[field.name]}{separator}{default}")
 
