@@ -33,6 +33,7 @@ nb_merge_streams = True
 # Reference.
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
@@ -44,11 +45,15 @@ html_css_files = ["site.css"]
 html_theme_options = {"use_download_button": False, "navbar_persistent": []}
 
 
-def escape_stars(
+def escape_marks(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Keeps the star of a shape such as [M, *image_shape] from being read as emphasis."""
-    lines[:] = [re.sub(r"(?<=[ \[(])\*(?=\w)", r"\\*", line) for line in lines]
+    """Keeps the star of a shape such as [M, *image_shape] from being read as emphasis, and the
+    end of an attribute such as classes_ from being read as a link.
+    """
+    for number, line in enumerate(lines):
+        line = re.sub(r"(?<=[ \[(])\*(?=\w)", r"\\*", line)
+        lines[number] = re.sub(r"^(\s+\w*[a-z])_(?=:)", r"\1\\_", line)
 
 
 def describe_fields(
@@ -65,7 +70,7 @@ def describe_fields(
         lines += ["", "Attributes:"]
         for field in own:
             kind = str(field.type).replace("*", r"\*")
-            default = f" Default: `{field.default}`." if "help" in field.metadata else ""
+            default = f" Default: `{field.default!r}`." if "help" in field.metadata else ""
             separator = "." if default and not texts[field.name].endswith(".") else ""
             lines.append(f"    {field.name} ({kind}): {texts[field.name]}{separator}{default}")
 
@@ -79,6 +84,6 @@ def shorten_signature(
 
 def setup(app: Sphinx) -> None:
     """Registers the functions; 400 is before Google's form of docstrings is read."""
-    app.connect("autodoc-process-docstring", escape_stars, priority=400)
+    app.connect("autodoc-process-docstring", escape_marks, priority=400)
     app.connect("autodoc-process-docstring", describe_fields, priority=400)
     app.connect("autodoc-process-signature", shorten_signature)
