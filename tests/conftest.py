@@ -16,10 +16,13 @@ from jaxevo.datasets import Images, SearchData, load_search_data
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 
-# Programs that tests and the processes they launch have in common are compiled once. Set before jax
-# is imported.
-_CACHE = tempfile.TemporaryDirectory(prefix="jaxevo-tests-")
-os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE.name
+# Programs that tests, their parallel workers and the processes they launch have in common are
+# compiled once. Set before JAX is imported; a worker takes the folder of the process that began it.
+_CACHE_NAME = "JAXEVO_TESTS_CACHE"
+if _CACHE_NAME not in os.environ:
+    _CACHE = tempfile.TemporaryDirectory(prefix="jaxevo-tests-")
+    os.environ[_CACHE_NAME] = _CACHE.name
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ[_CACHE_NAME]
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 REPOSITORY = pathlib.Path(__file__).parent.parent
@@ -62,7 +65,7 @@ def launch_environment() -> dict[str, str]:
     """Environment of launched processes, with the tests' cache of compiled programs instead of the
     user's.
     """
-    return os.environ | {"XDG_CACHE_HOME": _CACHE.name, "COLUMNS": "120"}
+    return os.environ | {"XDG_CACHE_HOME": os.environ[_CACHE_NAME], "COLUMNS": "120"}
 
 
 @pytest.fixture(scope="session")
