@@ -30,6 +30,7 @@ from jaxevo.datasets.load import (
     load_training_data,
     open_dataset,
     same_dataset,
+    was_trained_on,
 )
 from jaxevo.datasets.resize import METHODS, resize_images
 from jaxevo.datasets.summary import DataSummary
@@ -60,4 +61,5 @@ __all__ = [
     "parse_class_map",
     "resize_images",
     "same_dataset",
+    "was_trained_on",
 ]

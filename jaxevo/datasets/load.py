@@ -278,11 +278,35 @@ def load_scored_data(
     opened = open_dataset(dataset, data_dir)
     if not opened.whole or same_dataset(opened.name, trained_on):
         return _read_test(opened.divided(), form, class_names, options)
-    if train_digest and _trained_part(opened, form, train_digest, options):
+    if was_trained_on(dataset, data_dir, form=form, train_digest=train_digest, options=options):
         return _read_test(opened.divided(), form, class_names, options)
     whole = opened.train
     entire = dataclasses.replace(opened, test=lambda: whole, num_test=len(whole))
     return _read_test(entire, form, class_names, options, "all of them")
+
+
+def was_trained_on(
+    dataset: Data,
+    data_dir: str | None = None,
+    *,
+    form: InputForm,
+    train_digest: str,
+    options: ReadOptions | None = None,
+) -> bool:
+    """Whether data without an official split are, under whatever path, those of a network.
+
+    Args:
+        dataset: See `open_dataset`.
+        data_dir: See `open_dataset`.
+        form: The network's own: in another one its training images have another digest.
+        train_digest: `content_key` of its training images.
+        options: What a person says about the images.
+    """
+    opened = open_dataset(dataset, data_dir)
+    if not train_digest or not opened.whole:
+        return False
+    images, _ = opened.divided().train.read(form, options or ReadOptions())
+    return content_key(images) == train_digest
 
 
 def content_key(images: Images) -> str:
@@ -352,14 +376,6 @@ def _read_test(
         opened, options.apply(form), (*opened.notes, *_skipped(skipped)), 0, test_from=origin
     )
     return TestData(images, dataclasses.replace(summary, num_test=len(images)))
-
-
-def _trained_part(
-    opened: Dataset, form: InputForm, train_digest: str, options: ReadOptions
-) -> bool:
-    """Whether a network's training images are those that it would be trained on here."""
-    images, _ = opened.divided().train.read(form, options)
-    return content_key(images) == train_digest
 
 
 def _summary(
