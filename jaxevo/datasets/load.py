@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import os
-import pathlib
-from typing import Any
 
 import numpy as np
 
-from jaxevo.datasets.arrays import open_arrays
 from jaxevo.datasets.base import MAX_SIDE, DataError, Images, SearchData
 from jaxevo.datasets.class_names import map_classes
+from jaxevo.datasets.contents import content_key, count_duplicates
 from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
-from jaxevo.datasets.folder import open_folder
 from jaxevo.datasets.input_form import InputForm
-from jaxevo.datasets.npz import open_npz
-from jaxevo.datasets.published import open_digits, open_published
+from jaxevo.datasets.opening import Data, open_dataset, same_dataset
 from jaxevo.datasets.resize import check_method
-from jaxevo.datasets.sources import SOURCES
 from jaxevo.datasets.splits import TEST_FRACTION, split_off, stratified_subset
 from jaxevo.datasets.summary import DataSummary
-from jaxevo.datasets.tables import SUFFIXES, open_tables, tables_in
-
-NAMES = ("digits", *SOURCES)
-_ALIASES = {"svhn": "svhn_cropped"}
-
-
-def same_dataset(first: str, second: str) -> bool:
-    """Whether two names or paths mean the same data."""
-
-    def canonical(dataset: str) -> str:
-        name = _ALIASES.get(dataset, dataset)
-        return name if name in NAMES else os.path.realpath(os.path.expanduser(dataset))
-
-    return canonical(first) == canonical(second)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,56 +34,6 @@ class TestData:
 
     images: Images
     summary: DataSummary
-
-
-Data = Any  # see `open_dataset`
-
-
-def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
-    """Finds and understands a data set without reading images that are not needed for it.
-
-    Args:
-        data: One of `NAMES`, a folder of class folders of images or of tables, an `.npz`, CSV or
-            parquet file, or images and labels in memory (see `arrays.open_arrays`).
-        data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they
-            are downloaded.
-
-    Raises:
-        DataError: It is none of these, or damaged.
-    """
-    if not isinstance(data, str | os.PathLike):
-        return open_arrays(data)
-    dataset = os.fspath(data)
-    name = _ALIASES.get(dataset, dataset)
-    if name == "digits":
-        return open_digits()
-    if name in SOURCES:
-        return open_published(SOURCES[name], data_dir)
-    return dataclasses.replace(_open_path(dataset), name=dataset)
-
-
-def _open_path(dataset: str) -> Dataset:
-    path = pathlib.Path(os.path.expanduser(dataset))
-    suffix = path.suffix.lower()
-    if os.path.isdir(path):
-        tables = tables_in(path)
-        return open_tables(str(path), tables) if "train" in tables else open_folder(path)
-    if os.path.isfile(path):
-        if suffix == ".npz":
-            return open_npz(path)
-        if suffix in SUFFIXES:
-            return open_tables(str(path), {"train": [path]})
-        raise DataError(
-            f"dataset={dataset} is a file that ends in {suffix or 'nothing'}: "
-            "use an .npz, .csv or .parquet file"
-        )
-    known = f"the data sets known by name are {', '.join(NAMES)}"
-    if os.sep in dataset or suffix in (".npz", *SUFFIXES):
-        raise DataError(f"dataset={dataset} does not exist: check the path; {known}")
-    raise DataError(
-        f"dataset={dataset} is not known and no such file or folder exists: give a folder with a "
-        f"folder of images for each class, or an .npz, .csv or .parquet file; {known}"
-    )
 
 
 def load_search_data(
@@ -278,45 +207,35 @@ def load_scored_data(
     opened = open_dataset(dataset, data_dir)
     if not opened.whole or same_dataset(opened.name, trained_on):
         return _read_test(opened.divided(), form, class_names, options)
-    if train_digest and _trained_part(opened, form, train_digest, options):
+    if was_trained_on(dataset, data_dir, form=form, train_digest=train_digest, options=options):
         return _read_test(opened.divided(), form, class_names, options)
     whole = opened.train
     entire = dataclasses.replace(opened, test=lambda: whole, num_test=len(whole))
     return _read_test(entire, form, class_names, options, "all of them")
 
 
-def content_key(images: Images) -> str:
-    """A digest of the images alone, by which training images are known under other names and
-    labels.
+def was_trained_on(
+    dataset: Data,
+    data_dir: str | None = None,
+    *,
+    form: InputForm,
+    train_digest: str,
+    options: ReadOptions | None = None,
+) -> bool:
+    """Whether data without an official split are, under whatever path, those of a network.
+
+    Args:
+        dataset: See `open_dataset`.
+        data_dir: See `open_dataset`.
+        form: The network's own: in another one its training images have another digest.
+        train_digest: `content_key` of its training images.
+        options: What a person says about the images.
     """
-    hashed = hashlib.sha256(f"{images.images.shape}".encode())
-    for image in np.unique(_hashes(images)):
-        hashed.update(image)
-    return hashed.hexdigest()
-
-
-def count_duplicates(images: Images, among: Images) -> int:
-    """How many images are, pixel for pixel, among others too."""
-    return int(np.isin(_hashes(images), _hashes(among)).sum())
-
-
-def duplicates_note(test: Images, *trained: Images) -> str:
-    """A sentence on test images that are training images too; empty if there are none."""
-    found = sum(count_duplicates(test, images) for images in trained)
-    if not found:
-        return ""
-    return (
-        f"{found} of {len(test):,} test images are training images too, which flatters the accuracy"
-    )
-
-
-def _hashes(images: Images) -> np.ndarray:
-    """8 bytes an image, [M]."""
-    digests = (
-        hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=8).digest()
-        for image in images.images
-    )
-    return np.frombuffer(b"".join(digests), "V8").view("u8")
+    opened = open_dataset(dataset, data_dir)
+    if not train_digest or not opened.whole:
+        return False
+    images, _ = opened.divided().train.read(form, options or ReadOptions())
+    return content_key(images) == train_digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -352,14 +271,6 @@ def _read_test(
         opened, options.apply(form), (*opened.notes, *_skipped(skipped)), 0, test_from=origin
     )
     return TestData(images, dataclasses.replace(summary, num_test=len(images)))
-
-
-def _trained_part(
-    opened: Dataset, form: InputForm, train_digest: str, options: ReadOptions
-) -> bool:
-    """Whether a network's training images are those that it would be trained on here."""
-    images, _ = opened.divided().train.read(form, options)
-    return content_key(images) == train_digest
 
 
 def _summary(

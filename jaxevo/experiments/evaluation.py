@@ -25,6 +25,7 @@ from jaxevo.datasets import (
     load_training_data,
     open_dataset,
     same_dataset,
+    was_trained_on,
 )
 from jaxevo.datasets.splits import training_subset
 from jaxevo.datasets.values import BYTES
@@ -96,7 +97,10 @@ def load_tests(
         options: How the data's images are to be understood.
     """
     methods: Sequence[str] = (form.resize,)
-    if not same_dataset(dataset, source.dataset):
+    own = same_dataset(dataset, source.dataset) or was_trained_on(
+        dataset, data_dir, form=form, train_digest=source.content, options=options
+    )
+    if not own:
         sides = open_dataset(dataset, data_dir).train.pixels.measure(BYTES).sides
         methods = methods if sides == ((form.height, form.width),) else METHODS
     return {
@@ -105,8 +109,7 @@ def load_tests(
             data_dir,
             form=dataclasses.replace(form, resize=method),
             class_names=source.class_names,
-            trained_on=source.dataset,
-            train_digest=source.content,
+            trained_on=dataset if own else source.dataset,
             options=options,
         )
         for method in methods

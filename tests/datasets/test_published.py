@@ -25,10 +25,10 @@ from builders_data import (
 from jaxevo.datasets import (
     NAMES,
     Images,
-    load,
     load_search_data,
     load_test_data,
     load_train_data,
+    opening,
     originals,
     published,
 )
@@ -172,7 +172,7 @@ def test_files_of_another_data_set_are_refused(
     """The files of MNIST, Fashion-MNIST and KMNIST have the same names."""
     pixels, labels = make_images(20, (28, 28), 5), make_labels(20)
     images = Images(pixels[..., None], labels.astype(np.int32))
-    for module in (load, published):
+    for module in (opening, published):
         monkeypatch.setattr(module, "SOURCES", known_sources(images))
     write_mnist(tmp_path, pixels, labels, pack=False)
     for name in ("kmnist", "fashion_mnist"):

@@ -17,7 +17,10 @@ from jaxevo.datasets import (
     load_search_data,
     load_test_data,
     load_training_data,
+    was_trained_on,
 )
+from jaxevo.experiments.evaluation import load_tests
+from jaxevo.training.classifier import Source
 
 pytestmark = pytest.mark.usefixtures("offline")
 PIXELS, LABELS = make_images(50, (8, 8)), make_labels(50, 2)
@@ -62,6 +65,23 @@ def test_data_trained_on_are_known_under_another_path(own: pathlib.Path) -> None
     moved = shutil.copytree(own, own.with_name("moved"))
     assert scored(moved, str(own), digest)[0] == 10
     assert scored(moved, str(own), "0" * 64)[0] == 50
+    options = {"form": InputForm(8, 8, 1), "train_digest": digest}
+    assert was_trained_on(str(moved), **options) and not was_trained_on("digits", **options)
+
+
+def test_moved_data_are_scored_in_the_networks_own_form_alone(own: pathlib.Path) -> None:
+    """In another form the training images had another digest and were scored too."""
+    data = load_training_data(str(own), image_size=6)
+    moved = shutil.copytree(own, own.with_name("moved"))
+    source = Source(str(own), data.class_names, "stretch", data.form, data.content)
+    tests = load_tests(source, data.form, str(moved))
+    assert {method: len(test.images) for method, test in tests.items()} == {"stretch": 10}
+    foreign = Source("digits", data.class_names, "stretch", data.form, "0" * 64)
+    tests = load_tests(foreign, data.form, str(moved))
+    assert {method: len(test.images) for method, test in tests.items()} == {
+        "stretch": 50,
+        "mnist_box": 50,
+    }
 
 
 def test_a_foreign_test_part_is_scored(tmp_path: pathlib.Path) -> None:

@@ -1,0 +1,43 @@
+"""Images known again by their pixels: on two sides of a split, or under another path."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from jaxevo.datasets.base import Images
+
+
+def content_key(images: Images) -> str:
+    """A digest of the images alone, by which training images are known under other names and
+    labels.
+    """
+    hashed = hashlib.sha256(f"{images.images.shape}".encode())
+    for image in np.unique(_hashes(images)):
+        hashed.update(image)
+    return hashed.hexdigest()
+
+
+def count_duplicates(images: Images, among: Images) -> int:
+    """How many images are, pixel for pixel, among others too."""
+    return int(np.isin(_hashes(images), _hashes(among)).sum())
+
+
+def duplicates_note(test: Images, *trained: Images) -> str:
+    """A sentence on test images that are training images too; empty if there are none."""
+    found = sum(count_duplicates(test, images) for images in trained)
+    if not found:
+        return ""
+    return (
+        f"{found} of {len(test):,} test images are training images too, which flatters the accuracy"
+    )
+
+
+def _hashes(images: Images) -> np.ndarray:
+    """8 bytes an image, [M]."""
+    digests = (
+        hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=8).digest()
+        for image in images.images
+    )
+    return np.frombuffer(b"".join(digests), "V8").view("u8")

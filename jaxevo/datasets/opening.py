@@ -1,0 +1,78 @@
+"""From a data set's name, path or arrays to what it is, by the reader of its kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from typing import Any
+
+from jaxevo.datasets.arrays import open_arrays
+from jaxevo.datasets.base import DataError
+from jaxevo.datasets.dataset import Dataset
+from jaxevo.datasets.folder import open_folder
+from jaxevo.datasets.npz import open_npz
+from jaxevo.datasets.published import open_digits, open_published
+from jaxevo.datasets.sources import SOURCES
+from jaxevo.datasets.tables import SUFFIXES, open_tables, tables_in
+
+Data = Any  # see `open_dataset`
+NAMES = ("digits", *SOURCES)
+_ALIASES = {"svhn": "svhn_cropped"}
+
+
+def same_dataset(first: str, second: str) -> bool:
+    """Whether two names or paths mean the same data."""
+
+    def canonical(dataset: str) -> str:
+        name = _ALIASES.get(dataset, dataset)
+        return name if name in NAMES else os.path.realpath(os.path.expanduser(dataset))
+
+    return canonical(first) == canonical(second)
+
+
+def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
+    """Finds and understands a data set without reading images that are not needed for it.
+
+    Args:
+        data: One of `NAMES`, a folder of class folders of images or of tables, an `.npz`, CSV or
+            parquet file, or images and labels in memory (see `arrays.open_arrays`).
+        data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they
+            are downloaded.
+
+    Raises:
+        DataError: It is none of these, or damaged.
+    """
+    if not isinstance(data, str | os.PathLike):
+        return open_arrays(data)
+    dataset = os.fspath(data)
+    name = _ALIASES.get(dataset, dataset)
+    if name == "digits":
+        return open_digits()
+    if name in SOURCES:
+        return open_published(SOURCES[name], data_dir)
+    return dataclasses.replace(_open_path(dataset), name=dataset)
+
+
+def _open_path(dataset: str) -> Dataset:
+    path = pathlib.Path(os.path.expanduser(dataset))
+    suffix = path.suffix.lower()
+    if os.path.isdir(path):
+        tables = tables_in(path)
+        return open_tables(str(path), tables) if "train" in tables else open_folder(path)
+    if os.path.isfile(path):
+        if suffix == ".npz":
+            return open_npz(path)
+        if suffix in SUFFIXES:
+            return open_tables(str(path), {"train": [path]})
+        raise DataError(
+            f"dataset={dataset} is a file that ends in {suffix or 'nothing'}: "
+            "use an .npz, .csv or .parquet file"
+        )
+    known = f"the data sets known by name are {', '.join(NAMES)}"
+    if os.sep in dataset or suffix in (".npz", *SUFFIXES):
+        raise DataError(f"dataset={dataset} does not exist: check the path; {known}")
+    raise DataError(
+        f"dataset={dataset} is not known and no such file or folder exists: give a folder with a "
+        f"folder of images for each class, or an .npz, .csv or .parquet file; {known}"
+    )
