@@ -54,14 +54,28 @@ class StubResult:
         return self.network
 
 
-def stub(data: tuple[np.ndarray, np.ndarray], **settings: Any) -> StubResult:
-    """Stands for `jaxevo.search`: names classes by their labels, here sorted as text."""
-    images, labels = data
-    assert images.dtype == np.uint8 and images.ndim == 4
-    names, numbers = np.unique(labels.astype(str), return_inverse=True)
-    means = np.stack([images[numbers == k].mean(0) for k in range(len(names))])
-    network = Nearest(tuple(names.tolist()), means, 1.0 + images.astype(float).var(0).sum())
-    return StubResult(network, settings)
+class Stub:
+    """Stands for `jaxevo.search`: names classes by their labels, here sorted as text.
+
+    Its name is the same in every process, as names of tests must be.
+    """
+
+    def __repr__(self) -> str:
+        return "stub"
+
+    def __deepcopy__(self, memo: Any) -> Stub:
+        return self
+
+    def __call__(self, data: tuple[np.ndarray, np.ndarray], **settings: Any) -> StubResult:
+        images, labels = data
+        assert images.dtype == np.uint8 and images.ndim == 4
+        names, numbers = np.unique(labels.astype(str), return_inverse=True)
+        means = np.stack([images[numbers == k].mean(0) for k in range(len(names))])
+        network = Nearest(tuple(names.tolist()), means, 1.0 + images.astype(float).var(0).sum())
+        return StubResult(network, settings)
+
+
+stub = Stub()
 
 
 @parametrize_with_checks([ImageClassifier(image_shape=(1, -1), learner=stub)])

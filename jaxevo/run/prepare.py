@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxevo.config import SearchConfig, WorkerConfig, replace
+from jaxevo.config import ENGINES, SearchConfig, WorkerConfig, replace
 from jaxevo.config.presets import search_settings
 from jaxevo.datasets import (
     Images,
@@ -42,9 +42,9 @@ def make_task(
     time_limit: float | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Task:
-    """What `search` carries out:
+    """The task of `search`: settings resolved and checked, images loaded. Raises `InputError`.
 
-    settings resolved and checked, images loaded. Raises `InputError`.
+    Unless an engine is named, a run goes on with the engine that it began with.
     """
     preset = default_preset() if preset == "auto" else preset
     config = make_config(
@@ -56,6 +56,8 @@ def make_task(
         data_dir=data_dir,
     )
     path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
+    if (settings or {}).get("engine", "auto") == "auto":
+        config = _with_engine_of(Workdir(path), config)
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
@@ -64,6 +66,14 @@ def make_task(
     return load_task(
         config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit
     )
+
+
+def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
+    """With the engine of the run in this folder, if there is one."""
+    if not workdir.config.exists():
+        return config
+    engine = workdir.read_config()["config"].get("engine")
+    return with_engine(replace(config, {"engine": engine})) if engine in ENGINES else config
 
 
 def make_config(
@@ -75,8 +85,7 @@ def make_config(
     settings: Mapping[str, Any],
     data_dir: str | None = None,
 ) -> SearchConfig:
-    """The configuration that preset, recipe, strategy and settings give; later ones go over earlier
-    ones.
+    """The configuration of preset, recipe, strategy and settings; later ones go over earlier ones.
 
     The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
     """
