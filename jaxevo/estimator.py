@@ -142,6 +142,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
             "time_limit": self.time_limit,
             "workdir": folder,
             "seed": int(seed),
+            "pixel_range": "0,255",  # that of `to_pixels`, however dark the images are
         }
         return learner((images, labels), **arguments | self._settings)
 

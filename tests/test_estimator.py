@@ -118,7 +118,12 @@ def seen(estimator: ImageClassifier) -> list[dict[str, Any]]:
 def test_parameters_reach_the_search():
     (arguments,) = seen(ImageClassifier())
     assert not pathlib.Path(arguments.pop("workdir")).exists()  # it was temporary
-    assert arguments == {"preset": "auto", "time_limit": None, "seed": 0}
+    assert arguments == {
+        "preset": "auto",
+        "time_limit": None,
+        "seed": 0,
+        "pixel_range": "0,255",
+    }
     estimator = ImageClassifier("quick", 60, "run", random_state=5, strategy="random", channels=8)
     assert seen(estimator) == [
         {
@@ -126,6 +131,7 @@ def test_parameters_reach_the_search():
             "time_limit": 60,
             "workdir": "run",
             "seed": 5,
+            "pixel_range": "0,255",
             "strategy": "random",
             "channels": 8,
         }
