@@ -63,8 +63,8 @@ class Stub:
     def __repr__(self) -> str:
         return "stub"
 
-    def __deepcopy__(self, memo: Any) -> Stub:
-        return self
+    def __reduce__(self) -> str:
+        return "stub"
 
     def __call__(self, data: tuple[np.ndarray, np.ndarray], **settings: Any) -> StubResult:
         images, labels = data

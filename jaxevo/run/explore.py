@@ -81,11 +81,11 @@ class Explorer:
             for candidate in candidates:
                 if not self._ended(candidate):
                     self._tell(candidate, strategy)
-        if strategy.best is None:
-            failures = [candidate.failure for candidate in self.ledger.candidates.values()]
+        candidates = list(self.ledger.candidates.values())
+        if all(candidate.fitness is None for candidate in candidates):
             raise SearchFailedError(
-                f"the search has ended and all of its candidates failed, the last with: "
-                f"{failures[-1]}; remove the cause and search in another workdir"
+                "the search has ended and all of its candidates failed, the last with: "
+                f"{candidates[-1].failure}; remove the cause and search in another workdir"
             )
 
     def _ended(self, candidate: Individual | None = None) -> bool:
