@@ -1,6 +1,6 @@
-"""From a genome to its fitness: an engine's training on the data, timed, and what happens when that fails.
+"""From a genome to its fitness: an engine's training on the data, timed.
 
-Whatever goes wrong with a candidate becomes a reason, instead of the end of the search.
+A training that fails gives a reason instead of a fitness, and the search goes on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Evaluation:
 
 
 class Evaluator:
-    """Trains genomes on a subset of the training images and measures their accuracy on the validation images.
+    """Trains genomes on a subset of the training images and measures their validation accuracy.
 
     Args:
         config: The search's configuration.
@@ -66,6 +66,7 @@ class Evaluator:
         self.data = data
         self.validation = validation
         self.stopwatch = stopwatch or Stopwatch()
+        # The engine, and beside it a trainer of several candidates where that is asked for.
         batch_size = config.training.batch_size
         max_nodes = config.evolution.max_nodes
         self.engine = make_engine(config.engine, builder, batch_size, max_nodes, self.stopwatch)
@@ -92,7 +93,10 @@ class Evaluator:
     def evaluate_several(
         self, genomes: Sequence[Genome], seeds: Sequence[Seed]
     ) -> list[Evaluation]:
-        """`evaluate` for at most `candidates_per_step` genomes in one training; should it fail, one by one."""
+        """Evaluates at most `candidates_per_step` genomes in one training.
+
+        Should that training fail, each genome is evaluated by itself (`evaluate`).
+        """
         if self._batched is not None:
             try:
                 return self._evaluate_batch(self._batched, genomes, seeds)

@@ -1,7 +1,8 @@
-"""Reading a run: configuration, history and result, each checked, since they may come from strangers.
+"""Reading a run: configuration, history and result.
 
-The history is gone through again with the search's own strategy. As nothing is drawn by it, a run of
-another NumPy can be read too. JAX is not imported.
+Every value is checked, since the files may come from strangers. The history is gone through again
+with the search's own strategy. As the strategy draws nothing meanwhile, a run of another NumPy can
+be read too. JAX is not imported.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from jaxevo.strategies.registry import make_strategy
 
 @dataclasses.dataclass
 class Records:
-    """The lines of a history, typed; `replay` is the strategy that has gone through every candidate."""
+    """The lines of a history, typed.
+
+    `replay` is the strategy that has gone through every candidate.
+    """
 
     replay: Strategy
     candidates: dict[int, Candidate] = dataclasses.field(
@@ -96,7 +100,10 @@ class Run:
 
 
 def load_run(workdir: Workdir) -> Run:
-    """Reads a run, finished or not. Raises `FileError` naming file and line of what cannot be used."""
+    """Reads a run, finished or not.
+
+    Raises `FileError` naming file and line of what cannot be used.
+    """
     document = CheckedFields(str(workdir.config), workdir.read_config())
     versions = document.inner("versions")
     about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
@@ -118,7 +125,10 @@ def load_run(workdir: Workdir) -> Run:
 
 
 def read_records(workdir: Workdir, config: SearchConfig) -> Records:
-    """The history of a run of this configuration. Raises `FileError` for a line that cannot be its."""
+    """Reads the history of a run of this configuration.
+
+    Raises `FileError` for a line that cannot belong to such a run.
+    """
     records = Records(make_strategy(config))
     lines, records.length = read_lines(workdir.history)
     for number, line in enumerate(lines, 1):

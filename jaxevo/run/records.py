@@ -1,4 +1,4 @@
-"""What the lines of a history hold, as types that write and read themselves.
+"""The lines of a history, as types that write and read themselves.
 
 Each line has a `kind`:
 
@@ -48,7 +48,7 @@ class Candidate:
         return self.individual.fitness
 
     def metadata(self, dataset: str, seed: int) -> dict[str, Any]:
-        """What a genome file says of it: the run that it is from, its size and its fitness there."""
+        """Metadata of the individual's genome file: its run, its size and its fitness there."""
         metadata = {"dataset": dataset, "seed": seed, "id": self.id}
         return metadata | {"parameters": self.parameters, "search_fitness": self.fitness}
 
@@ -76,7 +76,7 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class Retraining:
-    """One of the best, trained again."""
+    """A training of one of the best with a fresh seed."""
 
     id: int
     repeat: int  # which of its fresh trainings, counted from 0

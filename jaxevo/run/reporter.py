@@ -1,4 +1,4 @@
-"""How a run tells what it does: the interface that a display implements."""
+"""The interface by which a run tells what it does; displays implement it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came out of a finished run: one type that is printed, saved, compared and drawn."""
+"""The result of a finished run: one type that is printed, saved, compared and drawn."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Result:
         return Classifier.load(self.weights)
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of `result.json`: all but the genome, which is in `best.json`, and the path."""
+        """The content of `result.json`: all fields but the path and the genome (`best.json`)."""
         names = {field.name for field in dataclasses.fields(self)} - {"path", "genome"}
         values = {name: getattr(self, name) for name in names}
         interval = None if self.test_interval is None else list(self.test_interval)
