@@ -1,4 +1,4 @@
-"""What callers hand to a trained network, checked: images as its pixels, labels as its classes.
+"""Inputs of a trained network, checked: images as its pixels, labels as its classes.
 
 Letters: `M` images of `H` x `W` pixels and `C` channels.
 """
@@ -26,8 +26,8 @@ def check_images(
         images: uint8 from 0 to 255, `[M, H, W, C]`; `[M, H, W]` is enough for one channel. A single
             image is `[H, W, C]`, or `[H, W]` for one channel.
         image_shape: The network's height, width and channels.
-        form: How stored images become inputs: pixels then lie in the training images' range, such as
-            0 to 1, and are boxed if those were. None: they are inputs already, or stored as bytes.
+        form: How stored images become inputs: pixels then lie in the training images' range, such
+            as 0 to 1, and are boxed if those were. None: they are inputs already, or stored as bytes.
 
     Returns:
         uint8 `[M, H, W, C]`, M = 1 for a single image.
@@ -65,7 +65,7 @@ def _sides(image_shape: tuple[int, int, int]) -> str:
 
 
 def _scale(array: np.ndarray) -> str:
-    """What is wrong with the scale of an array's pixels, and the remedy."""
+    """A phrase on a wrong scale of an array's pixels, and the remedy."""
     expected = "the network takes uint8 from 0 to 255"
     if array.dtype == np.bool_:
         return f"bool and {expected}: use images * np.uint8(255)"
