@@ -27,7 +27,7 @@ class Event:
 
 
 class Strategy(Protocol):
-    """What a search needs of its strategy."""
+    """The methods and attributes that a search uses of its strategy."""
 
     @property
     def done(self) -> bool: ...  # no candidate will follow
@@ -52,8 +52,9 @@ class Strategy(Protocol):
     def events(self) -> Sequence[Event]: ...
 
     def ask(self) -> list[Individual]:
-        """The candidates that may be evaluated now, in any order or all at once; asked again, the
-        same; [] if done.
+        """The candidates that may be evaluated now, in any order or all at once; [] if done.
+
+        Asked again before one of them is told, it gives the same candidates.
         """
         ...
 
@@ -70,8 +71,9 @@ class Strategy(Protocol):
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on exactly as the strategy that gave `state`; it must have been made with the same
-        settings.
+        """Goes on exactly as the strategy that gave `state`.
+
+        Both strategies must have been made with the same settings.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What all strategies have in common that work in generations."""
+"""The common part of all strategies that work in generations."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Generational(abc.ABC):
         return self.config.num_offspring if self.generation else self.config.population_size
 
     def _missing(self) -> int:
-        """How many candidates the generation still lacks, those that are pending included."""
+        """Number of candidates that the generation still lacks, pending ones included."""
         return self._size() - self._evaluated
 
     def _sequential(self) -> bool:
@@ -148,8 +148,8 @@ class Generational(abc.ABC):
                 self._take(candidate)
                 return candidate
         raise InputError(
-            f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on size; "
-            "raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
+            f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on "
+            "size; raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
         )
 
     @abc.abstractmethod
