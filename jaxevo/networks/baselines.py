@@ -1,8 +1,8 @@
-"""Hand-designed networks, to be put beside what a search finds; a `Baseline` is usable wherever a
-genome is.
+"""Hand-designed networks, to be put beside the networks that a search finds.
 
-They take the same images, training and precision as a genome's network; of its settings nothing
-else concerns them. Activations are `[C, H, W, N]` as in `ops`.
+A `Baseline` is usable wherever a genome is. The networks take the same images, training and
+precision as a genome's network; no other setting of it concerns them. Activations are
+`[C, H, W, N]` as in `ops`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class ConvBatchNorm(nnx.Module):
 
 
 class Block(nnx.Module):
-    """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution where size or channels
-    change.
+    """Two 3x3 convolutions and a shortcut.
+
+    The shortcut is a 1x1 convolution where size or channels change.
     """
 
     def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, stride: int):
@@ -149,9 +150,9 @@ class ResNet18(_Classifier):
 
 
 class SmallCNN(_Classifier):
-    """Three 3x3 convolutions with batch norm and ReLU, the first two followed by a 2x2 average:
+    """Three 3x3 convolutions with batch norm and ReLU: 19 k parameters.
 
-    19 k parameters.
+    Each of the first two is followed by a 2x2 average.
     """
 
     min_side = 4  # else nothing is left after two averages
@@ -195,7 +196,10 @@ BASELINES = dict[str, type[ResNet18] | type[SmallCNN]](
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """One of `BASELINES` by name. Raises `InputError` for another name."""
+    """A hand-designed network of `BASELINES`, by name.
+
+    Raises `InputError` for another name.
+    """
 
     name: str
 
@@ -207,7 +211,7 @@ class Baseline:
 
     @staticmethod
     def is_known(name: str) -> bool:
-        """Whether it is one of `BASELINES`."""
+        """True if a name is one of `BASELINES`."""
         return name in BASELINES
 
     def check_image(self, height: int, width: int) -> None:
@@ -226,7 +230,7 @@ class Baseline:
         precision: str,
         seed: int | tuple[int, ...],
     ) -> ResNet18 | SmallCNN:
-        """With fresh weights."""
+        """The network with fresh weights."""
         self.check_image(*image_shape[:2])
         return BASELINES[self.name](
             image_shape, num_classes, precision, np.random.default_rng(seed)
@@ -259,13 +263,13 @@ def from_description(document: Mapping[str, Any]) -> Architecture:
 def _convolution(
     in_channels: int, channels: int, kernel_size: int, height: int, width: int
 ) -> Complexity:
-    """With its batch norm; height and width are the output's."""
+    """Size of a convolution with its batch norm; height and width are the output's."""
     kernel = in_channels * channels * kernel_size**2
     return Complexity(kernel + 2 * channels, kernel * height * width)
 
 
 def _total(convolutions: list[Complexity], width: int, num_classes: int) -> Complexity:
-    """With the head over `width` features."""
+    """Sum of the convolutions and the head over `width` features."""
     parameters = sum(each.parameters for each in convolutions) + (width + 1) * num_classes
     return Complexity(
         parameters, sum(each.multiply_adds for each in convolutions) + width * num_classes

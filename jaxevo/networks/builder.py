@@ -1,6 +1,6 @@
-"""What networks are built for:
+"""The one place that makes a network of a genome or of a hand-designed model.
 
-one place that makes a network of a genome or a hand-designed model.
+A builder also knows what networks are built for: the images, the classes and the settings.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _forward(kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: En
 def predict_cell(
     kind: str, slots: Slots, readers: jax.Array, running: Moments, x: jax.Array, cell: EncodedCell
 ) -> jax.Array:
-    """What its readers get of a cell whose batch norms use the `running` moments."""
+    """Input of a cell's readers, where its batch norms use the `running` moments."""
     return _call("predict", kind, _output(kind, readers, x), x, *slots, readers, *cell, *running)
 
 
@@ -198,7 +198,7 @@ class NativeNetwork(UniversalNetwork):
 
 
 def unsupported(config: NetworkConfig) -> str | None:
-    """What the native kernels lack for such networks; None if nothing."""
+    """A phrase on what the native kernels lack for such networks; None if nothing."""
     if config.precision != "float32":
         return f"native kernels compute in float32 only, not in {config.precision}"
     if config.conv_kind != "separable":

@@ -1,5 +1,6 @@
-"""The operations of the search space as pure functions, with gradients written for how XLA compiles
-them.
+"""The operations of the search space as pure functions.
+
+Their gradients are written for how XLA compiles them.
 
 Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost
 a shift by a pixel is an offset of whole vectors, a product over channels is one long matrix
@@ -29,8 +30,9 @@ def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array
 
 @jax.custom_vjp
 def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Each channel `[C, H, W, N]` convolved with its own `kernel` `[C, k, k]`, k odd; zero padding
-    keeps the size.
+    """Convolves each channel `[C, H, W, N]` with its own `kernel` `[C, k, k]`, k odd.
+
+    Zero padding keeps the size.
     """
     height = x.shape[1]
     width = x.shape[2]
@@ -105,8 +107,9 @@ depthwise.defvjp(_depthwise_forward, _depthwise_backward)
 
 
 def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
-    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd, k // 2 zeros
-    around the image.
+    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd.
+
+    The image is padded with k // 2 zeros on each side.
 
     On a CPU it is one matrix product over all shifted copies of the image, unless these are too
     many: XLA's own convolutions are ten times as slow inside of a loop, and an epoch is one.
@@ -234,9 +237,9 @@ def _per_channel(v: jax.Array) -> jax.Array:
 def batch_norm(
     x: jax.Array, scale: jax.Array, bias: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Normalises with the statistics of the batch:
+    """Normalises with the statistics of the batch.
 
-    output, mean `[C]`, variance `[C]` (float32, without gradient).
+    Returns the output, the mean `[C]` and the variance `[C]` (float32, without gradient).
     """
     return _batch_norm_forward(x, scale, bias)[0]
 
@@ -275,8 +278,9 @@ def normalize(
 
 
 def spatial(op: Op, x: jax.Array, kernel: jax.Array | None) -> jax.Array:
-    """The part of an operation before its 1x1 convolution; `kernel` `[C, k, k]` for convolutions
-    only.
+    """The part of an operation before its 1x1 convolution.
+
+    `kernel` `[C, k, k]` is given for convolutions only.
     """
     if op.kernel_size:
         assert kernel is not None

@@ -32,7 +32,10 @@ class EncodedGenome(NamedTuple):
 
 
 def encode(genome: Genome, max_nodes: int) -> EncodedGenome:
-    """The genome as the universal network's input. Raises `ValueError` for a cell of more than `max_nodes` nodes."""
+    """The genome as the universal network's input.
+
+    Raises `ValueError` for a cell of more than `max_nodes` nodes.
+    """
     normal, reduction = (_encode_cell(cell, max_nodes) for cell in genome.cells)
     return EncodedGenome(normal, reduction)
 

@@ -17,7 +17,10 @@ from jaxevo.search_space.genome import NUM_INPUTS, Genome
 def _places(
     universal: UniversalNetwork, network: Network, genome: Genome
 ) -> Iterator[tuple[nnx.Variable, Any, nnx.Variable]]:
-    """Pairs of (variable of the universal network, its part, variable of the network) that hold the same weight."""
+    """Pairs the variables of both networks that hold the same weight.
+
+    Yields the variable of the universal network, its part, and the variable of the network.
+    """
     readers: list[tuple[list[int] | None, Any]] = [(None, universal.entry)]
     for index, (kind, large, small) in enumerate(
         zip(universal.kinds, universal.cells, network.cells, strict=True)
