@@ -18,7 +18,9 @@ _KEYS = tuple(f"{kind}_{part}" for part in _PARTS.values() for kind in "xy")
 
 
 def open_arrays(data: Any) -> Dataset:
-    """A pair (images, labels), or a mapping of `x_train`, `y_train` and perhaps of `val` and
+    """Opens arrays in memory as a data set.
+
+    Data are a pair (images, labels), or a mapping of `x_train`, `y_train` and perhaps of `val` and
     `test`.
 
     Images are numbers `[M, H, W]` or `[M, H, W, C]`, labels `[M]` numbers or words. Without test
@@ -73,7 +75,7 @@ def _check_keys(data: Mapping[str, Any]) -> None:
 
 
 def _label_array(labels: Any) -> np.ndarray:
-    """As an array of numbers or words: tables give words as objects."""
+    """The labels as an array of numbers or words: tables give words as objects."""
     array = np.asarray(labels)
     return np.asarray(array.tolist()) if array.dtype == object else array
 

@@ -1,5 +1,6 @@
-"""Classes of one data set by the names of another: a network's outputs keep the order of its
-training data.
+"""Classes of one data set by the names of another.
+
+A network's outputs keep the order of its training data.
 """
 
 from __future__ import annotations
@@ -74,8 +75,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _proposal(unknown: Sequence[str], free: Sequence[str]) -> str:
-    """What to write; paired already: names that differ in the case of letters alone, and the last
-    ones left.
+    """Pairs of class names to propose to a person.
+
+    Names that differ in the case of letters alone are paired already, and so are the last two.
     """
     if len(unknown) == len(free) == 1:
         return f"{unknown[0]}={free[0]}"

@@ -1,5 +1,6 @@
-"""A person's data as folders of images: `<folder>/<class>/*`, or the same in `train/`, `test/` and
-perhaps `val/`.
+"""A person's data as folders of images.
+
+Folders are `<folder>/<class>/*`, or the same in `train/`, `test/` and perhaps `val/`.
 
 Nothing is left out without a word: files that are no images, folders that are no split, and links
 are counted and named with the reason.
@@ -59,7 +60,7 @@ class _Listing:
     class_names: tuple[str, ...]
 
     def part(self, class_names: Sequence[str]) -> Part:
-        """With labels that are positions in `class_names`, which have all of these."""
+        """The part with labels that are positions in `class_names`, which has all its classes."""
         positions = np.array([list(class_names).index(name) for name in self.class_names], np.int32)
         return Part(FilePixels(str(self.folder), self.paths), positions[self.labels])
 
@@ -218,8 +219,9 @@ def _inside(path: pathlib.Path, root: pathlib.Path) -> str:
 
 
 def check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
-    """Raises `DataError` for a link that leads out of the folder that was named, which may come
-    from a stranger.
+    """Raises `DataError` for a link that leads out of the folder that was named.
+
+    The folder may come from a stranger.
     """
     if path != root and path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
         raise DataError(

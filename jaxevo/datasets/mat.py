@@ -77,8 +77,9 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
 
 
 def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
-    """The file's arrays, unpacked, each with the byte order ("<" or ">"); at most `_LIMIT` bytes in
-    all.
+    """The file's arrays, unpacked, each with the byte order ("<" or ">").
+
+    They have at most `_LIMIT` bytes in all.
     """
     check_regular(path)
     with read_errors(path):

@@ -1,5 +1,6 @@
-"""A person's data as an `.npz` file: Keras's names (`x_train`, `y_train`, ...), MedMNIST's
-(`train_images`, ...).
+"""A person's data as an `.npz` file.
+
+Names are Keras's (`x_train`, `y_train`, ...) or MedMNIST's (`train_images`, ...).
 
 Test and validation arrays may be left out. The directory of the archive and each array's header are
 checked before anything is unpacked, arrays of objects, which would be unpickled, are refused, and
@@ -37,7 +38,7 @@ _REMEDY = "save it anew with numpy.savez_compressed"
 
 @dataclasses.dataclass(frozen=True)
 class _Header:
-    """What an array says of itself; `values` is the number of its values."""
+    """An array's header; `values` is the number of its values."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -49,7 +50,7 @@ class _Header:
 
 
 class _File(io.FileIO):
-    """A file of which nobody reads much at once:
+    """A file of which nobody reads much at once.
 
     `zipfile` would take a directory of any length into the memory.
     """
@@ -158,7 +159,7 @@ def _pixels(path: pathlib.Path, key: str, num_labels: int) -> ArrayPixels:
 
 
 def _order(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
-    """Which axes are images, rows, columns and channels; `None`: there is no such axis."""
+    """The axes of images, rows, columns and channels; `None`: there is no such axis."""
     if len(shape) == 3:
         return 0, 1, 2, None
     if len(shape) == 4 and shape[3] in (1, 3):
@@ -174,8 +175,9 @@ def _order(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
 
 
 def _check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
-    """Raises `DataError` if a split has other channels than the training images, before anything is
-    trained.
+    """Raises `DataError` if a split has other channels than the training images.
+
+    It is called before anything is trained.
     """
     if train.shape[3] != other.shape[3]:
         raise DataError(
@@ -219,8 +221,10 @@ def _ordered(block: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
-    """Raises `DataError` unless the array is of such kinds, as long as it says, and not packed as a
-    bomb is.
+    """Reads and checks an array's header.
+
+    Raises `DataError` unless the array is of one of the kinds and as long as its header says, and
+    if it is too large or packed as a bomb is.
     """
     what = f"{path}, {key},"
     with _read(path, key) as stream:

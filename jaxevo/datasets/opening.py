@@ -22,7 +22,7 @@ _ALIASES = {"svhn": "svhn_cropped"}
 
 
 def same_dataset(first: str, second: str) -> bool:
-    """Whether two names or paths mean the same data."""
+    """True if two names or paths mean the same data."""
 
     def canonical(dataset: str) -> str:
         name = _ALIASES.get(dataset, dataset)

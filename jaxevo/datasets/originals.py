@@ -98,8 +98,9 @@ def _download(file: OriginalFile, folder: pathlib.Path) -> pathlib.Path:
 
 
 def _fetch(url: str, checksum: str, target: pathlib.Path) -> None:
-    """Downloads to a temporary file and renames it, so that no half file is ever taken for a whole
-    one.
+    """Downloads to a temporary file and renames it.
+
+    So no half file is ever taken for a whole one.
     """
     _log.info("downloading %s", url)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

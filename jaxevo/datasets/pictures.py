@@ -48,8 +48,9 @@ Picture = pathlib.Path | Encoded
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What an image file says of itself: its size as shown (cameras store a rotation) and its kind
-    of pixels.
+    """An image file's header: its size as shown and its kind of pixels.
+
+    Cameras store a rotation, which the size allows for.
     """
 
     height: int
@@ -118,8 +119,9 @@ def _turned(image: Image.Image) -> bool:
 
 @contextlib.contextmanager
 def _opened(picture: Picture) -> Iterator[Image.Image]:
-    """Opens an image; whatever Pillow raises on a damaged one, in the `with` block too, becomes a
-    `DataError`.
+    """Opens an image.
+
+    Whatever Pillow raises on a damaged image, in the `with` block too, becomes a `DataError`.
     """
     file = io.BytesIO(picture.data) if isinstance(picture, Encoded) else picture
     with warnings.catch_warnings():

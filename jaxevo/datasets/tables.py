@@ -1,5 +1,6 @@
-"""Tables of images: CSV with a label column and a column for each pixel, parquet with encoded
-images.
+"""Tables of images: CSV or parquet.
+
+CSV has a label column and a column for each pixel; parquet has encoded images.
 
 Kaggle's digits and MNIST in CSV are of the first kind, the Hub's image data sets (`image`, `label`,
 class names in the file's metadata) of the second. A folder may hold tables of each split:
@@ -96,8 +97,9 @@ _Table = tuple[Pixels, np.ndarray | None, tuple[str, ...]]
 
 
 def _read_table(path: pathlib.Path) -> _Table:
-    """The images, the labels (`None` if no column has them), and the class names that the file
-    says.
+    """The images, the labels, and the class names of a table.
+
+    Labels are `None` if no column has them; class names are as the file says.
     """
     check_regular(path, _REMEDY)
     try:
