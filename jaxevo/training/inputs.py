@@ -27,7 +27,7 @@ def check_images(
             image is `[H, W, C]`, or `[H, W]` for one channel.
         image_shape: The network's height, width and channels.
         form: How stored images become inputs: pixels then lie in the training images' range, such
-            as 0 to 1, and are boxed if those were. None: they are inputs already, or stored as bytes.
+            as 0 to 1, and are boxed if those were. None: images are inputs already, or bytes.
 
     Returns:
         uint8 `[M, H, W, C]`, M = 1 for a single image.
