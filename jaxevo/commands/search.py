@@ -1,5 +1,6 @@
-"""Searches for a network on a data set, trains the winner and tests it once; the same command
-resumes.
+"""Searches for a network on a data set, trains the winner and tests it once.
+
+The same command resumes an interrupted run.
 
     python launch/search.py                                   # the embedded data set digits
     python launch/search.py --dataset=mnist --data_dir=DIR    # DIR/mnist/train-images-...
@@ -117,7 +118,7 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
 
 
 def print_result(task: Task, result: Result, console: Console) -> None:
-    """What came out, and the lines that use it."""
+    """Prints the result, and the commands that use it."""
     from jaxevo.run.words import result_lines
 
     workdir = task.workdir

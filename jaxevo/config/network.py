@@ -9,8 +9,9 @@ from jaxevo.config.fields import check, check_at_least, check_below_one, check_c
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
-    """How a genome becomes a network (paper, section 4.2); the image's shape and the classes come
-    from the data.
+    """The network of a genome (paper, section 4.2).
+
+    The image's shape and the number of classes come from the data.
     """
 
     channels: int = setting(24, "feature maps of an operation in the first cells (D)")
@@ -45,9 +46,9 @@ class NetworkConfig:
         check_choice(self, "precision")
 
     def stack(self) -> tuple[tuple[str, int], ...]:
-        """The cells in order, each `("normal" | "reduction", channels)`:
+        """The cells in order, each `("normal" | "reduction", channels)`.
 
-        N R N R N with D, D, 2D, 2D, 4D.
+        By default they are N R N R N (N normal, R reduction) with D, D, 2D, 2D, 4D channels.
         """
         cells: list[tuple[str, int]] = []
         for group in range(self.num_normal_cells):
@@ -72,7 +73,7 @@ class NetworkConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """How a network's weights are trained (paper, section 4.2)."""
+    """The training of a network's weights (paper, section 4.2)."""
 
     epochs: int = setting(15, "passes over the training images")
     batch_size: int = setting(64, "images a step")
