@@ -1,5 +1,4 @@
-"""Where the parts of a cell's picture go: nodes in layers by depth, and edges in lanes that no node
-stands in.
+"""Layout of a cell's picture: nodes in layers by depth, and edges in lanes without nodes.
 
 Lengths are inches; y points down. An edge that passes a layer gets a lane of its own there, which
 all edges from the same state share until they part. So an edge is a straight line within a layer
@@ -34,9 +33,9 @@ _SWEEPS = 8
 
 @dataclasses.dataclass
 class Item:
-    """What stands in a layer:
+    """An occupant of a layer.
 
-    a state itself (inputs and nodes), a lane of a state, or the output (state None).
+    It is a state itself (inputs and nodes), a lane of a state, or the output (state None).
     """
 
     state: int | None
@@ -48,9 +47,9 @@ class Item:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A piece of an edge, from an item to one of the next layer:
+    """A piece of an edge, from an item to one of the next layer.
 
-    into its operand or port, or on as a lane.
+    It ends in the item's operand or port, or goes on as a lane.
     """
 
     source: Item
@@ -128,9 +127,9 @@ def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:
 
 
 def _order(layers: list[list[Item]], links: Sequence[Link]) -> None:
-    """Orders each layer so that few links cross:
+    """Orders each layer so that few links cross.
 
-    from several starts, by the means of neighbours, down and up again.
+    Layers are ordered from several starts, by the means of neighbours, down and up again.
     """
     best = [list(layer) for layer in layers]
     fewest = _crossings(layers, links)
@@ -200,7 +199,7 @@ def _place(layers: Sequence[Sequence[Item]], links: Sequence[Link]) -> None:
 
 
 def _offset(link: Link, swapped: frozenset[int], links: Sequence[Link]) -> float:
-    """Where a link ends, from its target's centre."""
+    """Offset of a link's end from its target's centre."""
     target = link.target
     if target.is_lane:
         return 0.0
