@@ -36,10 +36,8 @@ class NetworkConfig:
         check_at_least(
             self, 1, "channels", "channel_multiplier", "num_normal_cells", "normal_repeats"
         )
-        for name in (
-            "num_normal_cells",
-            "normal_repeats",
-        ):  # what saved weights claim to be is counted cell by cell
+        # Settings of saved weights may claim any number, and cells are counted one by one.
+        for name in ("num_normal_cells", "normal_repeats"):
             check(getattr(self, name) <= 100, name, getattr(self, name), "the largest value is 100")
         check_below_one(self, "dropout_rate")
         check_choice(self, "conv_kind")

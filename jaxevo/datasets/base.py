@@ -71,9 +71,8 @@ class SearchData:
     train: Images
     validation: Images
     class_names: tuple[str, ...]
-    form: InputForm | None = (
-        None  # how any image becomes an input; `None` only if it was not loaded
-    )
+    # Form in which any image becomes an input; `None` only if it was not loaded.
+    form: InputForm | None = None
     summary: DataSummary | None = None
     content: str = ""  # `content_key` of the training split, validation images included
 

@@ -17,14 +17,8 @@ from jaxevo.datasets.splits import fixed_test_part
 from jaxevo.datasets.values import ValueRange, parse_range
 
 _LARGEST_OWN = 256  # pixels a side; larger images are made smaller unless an image_size is given
-_CHOSEN_SIDES = (
-    64,
-    48,
-    32,
-    28,
-    16,
-    8,
-)  # for images of differing sizes: the largest that half of the sizes reach
+# Sides for images of differing sizes: the largest that half of the sizes reach.
+_CHOSEN_SIDES = (64, 48, 32, 28, 16, 8)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,9 +104,8 @@ class Dataset:
     test: Callable[[], Part] | None = None
     num_test: int = 0
     notes: tuple[str, ...] = ()
-    splits_test: bool = (
-        True  # a fixed part of the training images becomes the test split where there is none
-    )
+    # True: a fixed part of the training images becomes the test split where there is none.
+    splits_test: bool = True
     fixed_test: bool = False  # `test` is a fixed part of images that come without an official split
 
     @property

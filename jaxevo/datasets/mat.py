@@ -38,9 +38,8 @@ _NUMBERS = {
     12: "i8",
     13: "u8",
 }
-_NUMERIC_CLASSES = range(
-    6, 16
-)  # of an array: double to uint64; the others are cells, structures, text and so on
+# Classes of an array, double to uint64; the others are cells, structures, text and so on.
+_NUMERIC_CLASSES = range(6, 16)
 _COMPLEX = 0x0800
 _LIMIT = MAX_PUBLISHED_BYTES
 _MAX_RATIO = 4  # of unpacked to packed bytes: SVHN has 1.2

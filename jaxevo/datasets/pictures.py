@@ -109,12 +109,8 @@ def decode(
 
 
 def _turned(image: Image.Image) -> bool:
-    return image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) in (
-        5,
-        6,
-        7,
-        8,
-    )  # Pillow turns TIFF
+    # Pillow turns TIFF itself.
+    return image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
 
 
 @contextlib.contextmanager

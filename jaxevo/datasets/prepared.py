@@ -124,9 +124,8 @@ def _prepare(
     splits = {split: _checked(source, paths) for split, paths in files.items()}
     import tensorflow_datasets as tfds
 
-    for leftover in (root / source.name).glob(
-        "*incomplete*"
-    ):  # of a process that was killed; we hold the lock
+    # Leftovers are of a process that was killed, since we hold the lock.
+    for leftover in (root / source.name).glob("*incomplete*"):
         shutil.rmtree(leftover, ignore_errors=True)
     config = tfds.download.DownloadConfig(
         try_download_gcs=False,
@@ -137,9 +136,8 @@ def _prepare(
     builder = _make_builder(source, root, splits)
     downloads = root / "unused"  # TFDS wants a folder; its default lies in the person's home
     try:
-        with contextlib.redirect_stdout(
-            io.StringIO()
-        ):  # it prints two lines whatever the verbosity
+        # TFDS prints two lines whatever the verbosity.
+        with contextlib.redirect_stdout(io.StringIO()):
             builder.download_and_prepare(download_dir=downloads, download_config=config)
     except Exception as error:  # a full disk shows in several ways
         raise _unwritable(root, error) from error

@@ -67,9 +67,8 @@ _FASHION = (
 )
 _UPPER = tuple(string.ascii_uppercase)
 _LOWER = tuple(string.ascii_lowercase)
-_UNLIKE_UPPER = tuple(
-    "abdefghnqrt"
-)  # small letters of EMNIST that are not merged with their capitals
+# Small letters of EMNIST that are not merged with their capitals.
+_UNLIKE_UPPER = tuple("abdefghnqrt")
 _KANA = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 
 

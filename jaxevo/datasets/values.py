@@ -16,16 +16,8 @@ import numpy as np
 
 from jaxevo.datasets.base import DataError
 
-_TOPS = (
-    1,
-    15,
-    16,
-    255,
-    1023,
-    4095,
-    16383,
-    65535,
-)  # of integers: 1 to 16 bits, and scikit-learn's digits
+# Largest values of integers: 1 to 16 bits, and scikit-learn's digits.
+_TOPS = (1, 15, 16, 255, 1023, 4095, 16383, 65535)
 _STEPS = 255  # of the bytes that a network takes
 _DARK = 10  # an array whose own range is so many times smaller was stored in another one
 _MANY = 16  # images of which not all can be that dark by chance

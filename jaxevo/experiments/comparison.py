@@ -25,9 +25,8 @@ from jaxevo.run.search import run_search
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.fit import DivergedError
 
-CANDIDATES = (
-    20  # at most so many for each training, should nearly all be isomorphic to earlier ones
-)
+# Most candidates for each training, in case nearly all are isomorphic to earlier ones.
+CANDIDATES = 20
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,12 +23,8 @@ from jaxevo.networks.genome_network import BatchNorm, constant, image_batch, wei
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
 
-RESNET18_STAGES = (
-    64,
-    128,
-    256,
-    512,
-)  # channels; two blocks each, halved in size before all but the first
+# Channels of the stages: two blocks each, halved in size before all but the first.
+RESNET18_STAGES = (64, 128, 256, 512)
 SMALL_CNN_CHANNELS = (16, 32, 48)
 
 

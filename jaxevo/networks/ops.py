@@ -19,9 +19,8 @@ from jaxevo.search_space.genome import Op
 
 EPSILON = 1e-5  # of batch norm
 _MAX_UNROLLED_ROWS = 32  # taller images are summed in blocks of rows, so that programs stay small
-_MAX_SHIFTED = (
-    1 << 25
-)  # numbers in the shifted copies of an image; they are kept until the gradient has been computed
+# Numbers in the shifted copies of an image, which are kept until the gradient is computed.
+_MAX_SHIFTED = 1 << 25
 
 
 def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array:
@@ -38,10 +37,8 @@ def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
     width = x.shape[2]
     k = kernel.shape[1]
     padded = _pad(x, k // 2, k // 2)
-    padded, kernel = (
-        padded.astype(jnp.float32),
-        kernel.astype(jnp.float32),
-    )  # the sum is, in bfloat16 too
+    # The sum is in float32, also for images in bfloat16.
+    padded, kernel = (padded.astype(jnp.float32), kernel.astype(jnp.float32))
     y = jnp.zeros(x.shape, jnp.float32)
     for i in range(k):
         for j in range(k):

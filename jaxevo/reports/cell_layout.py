@@ -20,12 +20,8 @@ OP_WIDTH = 1.0
 OP_HEIGHT = 0.27
 NODE_WIDTH = 2 * OP_WIDTH + 0.28
 NODE_HEIGHT = 0.86
-INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = (
-    0.8,
-    1.1,
-    0.1,
-    0.3,
-)  # PORT: between two edges that end at the output
+# PORT is the distance between two edges that end at the output.
+INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = (0.8, 1.1, 0.1, 0.3)
 SPACE, GAP = 0.24, 0.45  # between neighbours of a layer, and the least between two layers
 _STARTS = 10
 _SWEEPS = 8
@@ -64,9 +60,8 @@ class Layout:
     layers: list[list[Item]]
     links: list[Link]
     y: list[tuple[float, float]]
-    swapped: frozenset[
-        int
-    ]  # nodes whose second operand is drawn on the left, so that edges cross less
+    # Nodes whose second operand is drawn on the left, so that edges cross less.
+    swapped: frozenset[int]
 
     @property
     def size(self) -> tuple[float, float]:

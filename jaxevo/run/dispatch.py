@@ -30,9 +30,8 @@ class Dispatcher:
     def __init__(self, evaluator: Evaluator, workers: Workers | None = None):
         self.evaluator = evaluator
         self.workers = workers
-        self._ahead: dict[
-            Seed, Evaluation
-        ] = {}  # of jobs that were done in one step with an earlier one
+        # Results of jobs that were done in one step with an earlier one.
+        self._ahead: dict[Seed, Evaluation] = {}
 
     @classmethod
     @contextlib.contextmanager

@@ -37,9 +37,8 @@ class Evaluation:
     accuracy: float | None
     failure: str | None = None
     details: str | None = None  # traceback of a failure
-    seconds: Mapping[str, float] = dataclasses.field(
-        default_factory=dict
-    )  # compile, train, evaluate
+    # Seconds by part: compile, train, evaluate.
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Evaluator:

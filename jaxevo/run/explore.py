@@ -62,9 +62,8 @@ class Explorer:
     reporter: Reporter
     stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     out_of_time: Callable[[], bool] = lambda: False
-    _waiting: list[Individual] = dataclasses.field(
-        default_factory=list
-    )  # what the strategy has asked for
+    # Candidates that the strategy has asked for.
+    _waiting: list[Individual] = dataclasses.field(default_factory=list)
     _failures_in_a_row: int = 0
 
     def run(self) -> None:

@@ -35,16 +35,14 @@ class Records:
     """
 
     replay: Strategy
-    candidates: dict[int, Candidate] = dataclasses.field(
-        default_factory=dict
-    )  # as evaluated, by id
+    # Candidates as evaluated, by id.
+    candidates: dict[int, Candidate] = dataclasses.field(default_factory=dict)
     retrainings: list[Retraining] = dataclasses.field(default_factory=list)
     stagnations: list[Stagnation] = dataclasses.field(default_factory=list)
     stop: Stop | None = None
     sessions: int = 0
-    survivors: set[int] = dataclasses.field(
-        default_factory=set
-    )  # still there when their generation was complete
+    # Ids of individuals still there when their generation was complete.
+    survivors: set[int] = dataclasses.field(default_factory=set)
     trainings: int = 0  # of candidates
     length: int = 0  # of the history, in bytes
 
@@ -65,9 +63,8 @@ class Run:
     about: dict[str, Any]  # preset, device and versions
     records: Records
     result: Result | None  # None while the run is incomplete
-    checkpoints: dict[
-        str, list[int]
-    ]  # numbers of those of the search and of the final training, oldest first
+    # Numbers of the checkpoints of the search and of the final training, oldest first.
+    checkpoints: dict[str, list[int]]
 
     @property
     def candidates(self) -> dict[int, Candidate]:

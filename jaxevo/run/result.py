@@ -41,9 +41,8 @@ class Result:
     trainings: int  # of candidates, of the best again, and the final one
     memo_hits: int  # candidates isomorphic to an earlier one
     failures: int
-    seconds: Mapping[
-        str, float
-    ]  # of all trainings of all sessions, by part; `final`: the final training
+    # Seconds of all trainings of all sessions, by part; `final` is the final training.
+    seconds: Mapping[str, float]
     session_seconds: Mapping[str, float]  # of the session that ended the run, by part
 
     @property

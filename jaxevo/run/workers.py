@@ -159,9 +159,8 @@ class Workers:
             self._start()
 
     def _start(self) -> None:
-        spawn = multiprocessing.get_context(
-            "spawn"
-        )  # a fork of a process that uses JAX can deadlock
+        # A fork of a process that uses JAX can deadlock.
+        spawn = multiprocessing.get_context("spawn")
         pipe, other = spawn.Pipe()
         arguments = (other, self.setup, self.build, self.limits.worker_memory_limit, os.getpid())
         process = spawn.Process(target=_work, args=arguments, name="jaxevo worker", daemon=True)
@@ -265,12 +264,10 @@ def _work(
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # even while a candidate hangs
     if os.getppid() != parent:
         return
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # a terminal sends it to all; the parent ends its workers
-    if (
-        memory_limit
-    ):  # of writable memory: the address space that JAX reserves is many times what it uses
+    # A terminal sends the interrupt to all processes; the parent ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The limit is on writable memory: JAX reserves many times the address space that it uses.
+    if memory_limit:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_limit << 20, memory_limit << 20))
     # Load the data, tell the parent that this worker is ready, and evaluate what it sends.
     evaluate = build(setup)

@@ -22,9 +22,8 @@ def canonical_cell(cell: Cell) -> str:
     of all partial listings only the smallest are kept. So ties (nodes that look alike so far) are
     the only branching, and of partial listings with equal futures one is enough.
     """
-    labels: list[dict[int, int]] = [
-        {0: 0, 1: 0}
-    ]  # state -> its number in the listing; the inputs are alike
+    # State -> its number in the listing; the inputs are alike.
+    labels: list[dict[int, int]] = [{0: 0, 1: 0}]
     listing: list[tuple[tuple[int, str], ...]] = []
     for position in range(1, cell.num_nodes + 1):
         best: tuple[tuple[int, str], ...] | None = None

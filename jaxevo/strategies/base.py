@@ -42,11 +42,7 @@ class Strategy(Protocol):
     def population(self) -> Sequence[Individual]: ...  # evaluated individuals, best first
 
     @property
-    def best(
-        self,
-    ) -> (
-        Individual | None
-    ): ...  # of all that were told, whether or not it is still in the population
+    def best(self) -> Individual | None: ...  # of all told, be it in the population or not
 
     @property
     def events(self) -> Sequence[Event]: ...

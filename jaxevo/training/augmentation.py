@@ -36,9 +36,8 @@ def augment(key: jax.Array, images: jax.Array, bounds: Bounds) -> jax.Array:
 def draw(key: jax.Array, shape: tuple[int, ...], bounds: Bounds) -> tuple[jax.Array, jax.Array]:
     """Matrices `[N, 2, 2]` and shifts in pixels `[N, 2]` for `warp`, uniform within the bounds."""
     number, height, width, _ = shape
-    drawn = jax.random.uniform(
-        key, (4 * number,), minval=-1, maxval=1
-    )  # in one dimension it compiles faster
+    # A draw in one dimension compiles faster.
+    drawn = jax.random.uniform(key, (4 * number,), minval=-1, maxval=1)
     angle, factor, *shift = drawn.reshape(4, number)
     angle, factor = jnp.radians(bounds.rotation) * angle, 1 + bounds.scale * factor
     cos = jnp.cos(angle) / factor

@@ -96,9 +96,8 @@ class Checkpoints:
         from orbax.checkpoint import v1 as ocp
 
         for path in numbered_folders(self.folder):
-            if (
-                int(path.name) > step
-            ):  # damaged, or of another course; orbax would silently save nothing beside it
+            # Later ones are damaged or of another course; orbax would save nothing beside them.
+            if int(path.name) > step:
                 shutil.rmtree(path)
         # Orbax writes the checkpoint and keeps the newest ones.
         folder = str(self.folder)
@@ -201,9 +200,8 @@ def _check_files(folder: pathlib.Path) -> int:
                 f"{path} is a link or no regular file; use weights that were not tampered with"
             )
         length = path.stat().st_size if path.is_file() else 0
-        if (
-            length > MAX_DOCUMENT_BYTES and "d" not in path.relative_to(folder).parts[1:-1]
-        ):  # arrays lie in folders d
+        # Arrays, which may be large, lie in folders d.
+        if length > MAX_DOCUMENT_BYTES and "d" not in path.relative_to(folder).parts[1:-1]:
             raise CheckpointError(
                 f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes; this is another kind of file"
             )

@@ -37,9 +37,8 @@ from jaxevo.training.predictor import Predictor
 from jaxevo.training.trainer import Trainer
 
 _BATCH_SIZE = 64  # of scoring
-_MAX_SETTING = (
-    10**12
-)  # sizes are counted by multiplying these, which takes long for numbers of many digits
+# Sizes are products of settings, which take long for numbers of many digits.
+_MAX_SETTING = 10**12
 
 
 @dataclasses.dataclass(frozen=True)

@@ -86,9 +86,8 @@ class CompiledEngine:
             return
         self._ahead[model] = self._compiler.submit(self._compile, model, data)
         if len(self._ahead) > 2:
-            del self._ahead[
-                next(iter(self._ahead))
-            ]  # the oldest, which was not asked for after all
+            # The oldest was not asked for after all.
+            del self._ahead[next(iter(self._ahead))]
 
     def _compile(self, model: Architecture, data: TrainingData) -> Trainer:
         """Compiles a model in the thread, whose time this engine's stopwatch does not count."""

@@ -42,9 +42,8 @@ class TrainState(NamedTuple):
     stats: nnx.State
     optimizer: optax.OptState
     step: jax.Array  # int32 []
-    average: (
-        Weights  # of parameters and running averages over the steps; without averaging, the last
-    )
+    # Average over the steps of parameters and running averages; without averaging, the last.
+    average: Weights
 
     @property
     def weights(self) -> Weights:
@@ -151,9 +150,8 @@ def draw_epoch(
     Returns:
         The order of images, int32 `[max(length, S)]`, and the key of dropout and augmentation.
     """
-    rng = np.random.default_rng(
-        [*seed, epoch + 1]
-    )  # of the seed itself the initial weights are drawn
+    # The seed itself gives the initial weights, so the epoch's number is added to it.
+    rng = np.random.default_rng([*seed, epoch + 1])
     # Shuffle the subset, and pad its order to the length that the program was compiled for.
     order = rng.permutation(subset)
     if len(order) < batch_size:  # a subset smaller than a batch is repeated to fill one
