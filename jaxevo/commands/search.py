@@ -106,14 +106,12 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
     except OSError as error:
         raise InputError(
             f"{error}: the run in {path} cannot go on, but nothing recorded is lost; when there is "
-            "room and "
-            "it can be written, give the same command"
+            "room and it can be written, give the same command"
         ) from error
     except DivergedError as error:
         raise InputError(
             f"the final training of {task.workdir.best_genome} failed ({error}): train that genome "
-            "by "
-            "launch/eval.py --genome=..., or search in another --workdir"
+            "by launch/eval.py --genome=..., or search in another --workdir"
         ) from error
 
 

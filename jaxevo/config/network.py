@@ -64,8 +64,8 @@ class NetworkConfig:
             "num_normal_cells",
             self.num_normal_cells,
             f"its {self.num_normal_cells - 1} reductions need images of at least "
-            f"{smallest}x{smallest} pixels, "
-            f"these have {height}x{width}; resize the images or use fewer normal cells",
+            f"{smallest}x{smallest} pixels, these have {height}x{width}; resize the images or use "
+            "fewer normal cells",
         )
 
 

@@ -91,8 +91,7 @@ class SearchConfig:
     strategy: str = setting(
         "rea",
         "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018); random: no "
-        "selection; aco: ant "
-        "colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
+        "selection; aco: ant colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
         STRATEGY_KINDS,
     )
     max_trainings: int = setting(
@@ -200,9 +199,8 @@ class WorkerConfig:
     workers: int = setting(
         0,
         "processes that evaluate candidates, so that one that dies takes nothing along; 0: this "
-        "process. Several work "
-        "at once on the first generation and on retraining, and with mating_pool=survivors on "
-        "every generation",
+        "process. Several work at once on the first generation and on retraining, and with "
+        "mating_pool=survivors on every generation",
     )
     candidate_timeout: float = setting(
         0.0, "seconds after which a worker's candidate is given up; 0: never"

@@ -30,11 +30,11 @@ def open_arrays(data: Any) -> Dataset:
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise DataError(
                 f"data is a {type(data).__name__}: give a name, a folder, an .npz file, a pair of "
-                "images "
-                "and labels, or a dict of x_train, y_train, x_test and y_test"
+                "images and labels, or a dict of x_train, y_train, x_test and y_test"
             )
         data = dict(zip(_KEYS, data, strict=False))
     _check_keys(data)
+    # Read the labels of all parts, and number the classes of the training part.
     raw = {
         role: label_names(f"y_{part}", _label_array(data[f"y_{part}"]))
         for role, part in _PARTS.items()
@@ -42,6 +42,7 @@ def open_arrays(data: Any) -> Dataset:
     }
     classes = classes_of("y_train", raw["train"])
     names = tuple(map(str, classes.tolist()))
+    # Check the images of each part against its labels.
     parts = {
         role: Part(
             _pixels(f"x_{_PARTS[role]}", np.asarray(data[f"x_{_PARTS[role]}"]), len(labels)),

@@ -40,14 +40,15 @@ def map_classes(
         raise DataError(
             f"class_map names {absent[0]}, which is no class of {dataset}: it has {listed(found)}"
         )
+    # Every class must mean exactly one of the network's.
     meant = [renamed.get(name, name) for name in found]
     unknown = [name for name, target in zip(found, meant, strict=True) if target not in known]
     if unknown:
         free = [name for name in known if name not in meant]
         raise DataError(
             f"{dataset} has the class {unknown[0]}, which the network has not (it has "
-            f"{listed(known)}): say which "
-            f"is meant by class_map={_proposal(unknown, free)}, or leave those images out"
+            f"{listed(known)}): say which is meant by class_map={_proposal(unknown, free)}, or "
+            "leave those images out"
         )
     twice = sorted({name for name in meant if meant.count(name) > 1})
     if twice:

@@ -76,6 +76,7 @@ class FilePixels:
         kept: list[int] = []
         unreadable: list[DataError] = []
         extents: list[Extent] = []
+        # Convert image after image; those that cannot be read are collected.
         for position, picture in enumerate(self.pictures):
             try:
                 decoded = decode(picture, _wanted(form))
@@ -88,6 +89,7 @@ class FilePixels:
             progress(position + 1, len(self))
         if unreadable and (not skip_unreadable or not kept):
             raise _refusal(self.what, unreadable)
+        # Values of all images together must lie in the training images' range.
         form.values.check_scale(functools.reduce(Extent.__or__, extents), self.what)
         skipped = set(range(len(self))) - set(kept)
         return Read(

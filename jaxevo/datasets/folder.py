@@ -74,6 +74,7 @@ def open_folder(folder: pathlib.Path) -> Dataset:
     with read_errors(folder, "check that you may read it"):
         places = _split_folders(folder, passed)
         if not places:
+            # Without folders of splits, the folder holds the classes itself.
             listing = _list_classes(folder, folder, passed)
             _check_no_splits_inside(folder, listing)
             return Dataset(
@@ -83,6 +84,7 @@ def open_folder(folder: pathlib.Path) -> Dataset:
                 notes=passed.notes(),
             )
         listings = {role: _list_classes(place, folder, passed) for role, place in places.items()}
+    # All splits must have the classes of the training images.
     names = listings["train"].class_names
     for role, listing in listings.items():
         _check_same_classes(
@@ -121,6 +123,7 @@ def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathli
                 f"{folder} has {found['test'].name}/ but no train/ with class folders: add it"
             )
         return {}
+    # Other folders beside the splits are passed over, which is noted.
     for path in others:
         passed.add(
             f"folders beside {found['train'].name}/ that are no split or have no class folders",
@@ -187,6 +190,7 @@ def _list_images(
     for place, folders, files in os.walk(class_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in folders:
+            # Links to folders are not followed.
             if (link := pathlib.Path(place, name)).is_symlink():
                 check_inside(link, root)
                 passed.add("links to folders", _inside(link, root))

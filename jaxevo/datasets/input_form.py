@@ -117,8 +117,7 @@ class InputForm:
         if not self.background:
             raise DataError(
                 f"{what} has transparent pixels, which the training images have not: give a "
-                "background "
-                f"({' or '.join(BACKGROUNDS)}) or save it without transparency"
+                f"background ({' or '.join(BACKGROUNDS)}) or save it without transparency"
             )
         return composite(pixels, alpha, self.background)
 

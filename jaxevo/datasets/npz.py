@@ -67,15 +67,18 @@ class _File(io.FileIO):
 def open_npz(path: pathlib.Path) -> Dataset:
     """Finds the splits and checks the form of each: names, shapes, types, labels, no pixel."""
     keys, others = _find_keys(path)
+    # Number the classes of the training labels.
     raw = {role: _labels(path, y) for role, (_, y) in keys.items()}
     classes = classes_of(f"{path}, {keys['train'][1]},", raw["train"])
     pixels: dict[str, ArrayPixels] = {}
     parts: dict[str, Part] = {}
+    # Check the arrays of each split.
     for role, (x, y) in keys.items():
         labels = number_classes(f"{path}, {y},", raw[role], classes, keys["train"][1])
         pixels[role] = _pixels(path, x, len(labels))
         parts[role] = Part(pixels[role], labels)
     names = tuple(map(str, classes.tolist()))
+    # Note what was passed over, and classes that a split lacks.
     notes = [f"passed over: the arrays {', '.join(others)}"] if others else []
     for role in ("validation", "test"):
         if role in parts:
@@ -101,6 +104,7 @@ def _find_keys(path: pathlib.Path) -> tuple[dict[str, tuple[str, str]], list[str
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise DataError(f"{path} is no .npz file ({str(error)[:200]}): {_REMEDY}") from error
+    # Find the arrays of each split by any of the known names.
     folded = {name.casefold(): name for name in names}
     found: dict[str, tuple[str, str]] = {}
     for role in SPLITS:
@@ -231,6 +235,7 @@ def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
         header, start = _skip_header(stream)
     info = _member(path, key)
     packed = min(info.compress_size, path.stat().st_size)
+    # Type and size must be possible, and as much stored as the header says.
     if header.dtype.kind not in kinds:
         wanted = "numbers" if kinds == "biuf" else "numbers or words"
         raise DataError(f"{what} is of type {header.dtype}, not of {wanted}: {_REMEDY}")
@@ -242,6 +247,7 @@ def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
         )
     if any(side < 0 for side in header.shape) or size != info.file_size - start:
         raise DataError(f"{what} holds another number of bytes than its header says: {_REMEDY}")
+    # Too many values for the packed bytes would be a bomb.
     if header.values > max(_ALLOWED_VALUES, _MAX_RATIO * packed):
         ratio = header.values // max(1, packed)
         raise DataError(

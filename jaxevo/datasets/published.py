@@ -61,8 +61,7 @@ def _read(source: Source, data_dir: str | None, split: str) -> Images:
             place = locate(source, data_dir)[split][0].parent
             raise DataError(
                 f"{place} holds {other.name}'s files, not {source.name}'s: use "
-                f"dataset={other.name}, or put "
-                f"{source.name}'s into a folder {source.name}/"
+                f"dataset={other.name}, or put {source.name}'s into a folder {source.name}/"
             )
     return images
 

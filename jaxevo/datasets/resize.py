@@ -35,8 +35,10 @@ def resize_images(
             "possible"
         )
     check_image_array("resized data", (max(1, len(images)), *image_shape))
+    # Colours become grey where the result has one channel, or the ink is sought.
     if images.shape[3] == 3 and (channels == 1 or method == "mnist_box"):
         images = _to_grey(images)
+    # Boxing is done even to images that have the size already.
     if method == "mnist_box" or images.shape[1:3] != (height, width):
         resize_one = _boxed if method == "mnist_box" else _stretched
         resized = np.empty((len(images), height, width, images.shape[3]), np.uint8)

@@ -34,6 +34,7 @@ def split_off(
     """
     from sklearn.model_selection import train_test_split  # here, as its import takes a second
 
+    # Refuse divisions that leave a side without some class.
     classes, counts = np.unique(labels, return_counts=True)
     part = math.ceil(len(labels) * fraction)
     if len(counts) == 0 or counts.min() < 2:
@@ -46,9 +47,8 @@ def split_off(
     if min(part, len(labels) - part) < len(classes):
         raise DataError(
             f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split "
-            "off when there are "
-            f"{len(classes)} classes, each side needs at least one a class: choose another "
-            "fraction or add images"
+            f"off when there are {len(classes)} classes, each side needs at least one a class: "
+            "choose another fraction or add images"
         )
     rest, off = train_test_split(
         np.arange(len(labels)), test_size=part, stratify=labels, random_state=seed % 2**32

@@ -63,12 +63,14 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     """Reads the tables of each split; `tables` has at least those of "train"."""
     passed = PassedOver()
     read: dict[str, tuple[Pixels, np.ndarray, tuple[str, ...]]] = {}
+    # Read the tables of each split; a test table without labels is passed over.
     for role, paths in tables.items():
         tabled = [_read_table(path) for path in paths]
         if role != "train" and any(labels is None for _, labels, _ in tabled):
             passed.add(f"files without a label column for {role}", paths[0].name, len(paths))
             continue
         read[role] = _joined(paths, tabled)
+    # The training tables decide the classes.
     pixels, raw, names = read["train"]
     classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw)
     class_names = names or tuple(map(str, classes.tolist()))
@@ -140,6 +142,7 @@ def _read_csv(path: pathlib.Path) -> _Table:
     import pyarrow as pa
     from pyarrow import csv
 
+    # Tell label and pixels apart; the pixels must be a square.
     columns, has_names = _csv_columns(path)
     label = _label_column(columns) if has_names else columns[0]
     pixels = [name for name in columns if name != label]
@@ -147,9 +150,9 @@ def _read_csv(path: pathlib.Path) -> _Table:
     if side**2 != len(pixels) or side < 2:
         raise DataError(
             f"{path} has {len(pixels)} columns beside the label, which is no square number of "
-            "pixels: "
-            "leave other columns out, or save the images as .npz"
+            "pixels: leave other columns out, or save the images as .npz"
         )
+    # Read in blocks, so that the size is checked before all of it is held.
     reader = csv.open_csv(
         path,
         read_options=csv.ReadOptions(column_names=columns, skip_rows=int(has_names)),
@@ -206,6 +209,7 @@ def _no_nulls(path: pathlib.Path, column: pyarrow.Array, name: str) -> np.ndarra
 def _read_parquet(path: pathlib.Path) -> _Table:
     from pyarrow import parquet
 
+    # Check the size that the metadata tells, before a row is read.
     file = parquet.ParquetFile(path)
     groups = [
         file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)
@@ -215,6 +219,7 @@ def _read_parquet(path: pathlib.Path) -> _Table:
             f"{path} has {file.metadata.num_rows} rows of {sum(groups) >> 20} MiB: use 1 row to "
             "4096 MiB"
         )
+    # Collect the encoded images and the labels.
     schema = file.schema_arrow
     image, label = _image_column(path, schema), _label_column(schema.names)
     pictures: list[Encoded] = []

@@ -60,9 +60,8 @@ class ValueRange:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise DataError(
-                f"pixel_range={self.low:g},{self.high:g} is not possible: give the value of "
-                "black, then the "
-                "larger one of white, such as 0,255"
+                f"pixel_range={self.low:g},{self.high:g} is not possible: give the value of black, "
+                "then the larger one of white, such as 0,255"
             )
 
     def __str__(self) -> str:
@@ -103,9 +102,9 @@ class ValueRange:
 
     def _refusal(self, extent: Extent, what: str) -> str:
         return (
-            f"{what} has values from {extent.low:g} to {extent.high:g}, where the training "
-            f"images' range is {self}: "
-            "store all in one range, or give the own range of other data by test_pixel_range"
+            f"{what} has values from {extent.low:g} to {extent.high:g}, where the training images' "
+            f"range is {self}: store all in one range, or give the own range of other data by "
+            "test_pixel_range"
         )
 
     def to_bytes(self, values: np.ndarray) -> np.ndarray:
@@ -141,8 +140,7 @@ def choose_range(extent: Extent, what: str) -> ValueRange:
     if found is None:
         raise DataError(
             f"{what} has values from {extent.low:g} to {extent.high:g}: use pixels from 0 to 255 "
-            "or floats "
-            "from 0 to 1, or give their pixel_range"
+            "or floats from 0 to 1, or give their pixel_range"
         )
     return found
 

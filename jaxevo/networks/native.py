@@ -52,6 +52,7 @@ def _load() -> _Loaded:
             "they were not built; install a C++ compiler (g++ or clang++), or set "
             "JAXEVO_COMPILER=zig, and install this package again",
         )
+    # Open the library and find its functions.
     try:
         library = ctypes.CDLL(str(_LIBRARY))
         calls = {name: getattr(library, name) for name in _CALLS}
@@ -59,6 +60,7 @@ def _load() -> _Loaded:
         return _Loaded(None, f"they cannot be loaded ({error}); install this package again")
     library.jaxevo_kernels_name.restype = ctypes.c_char_p
     library.jaxevo_states_size.restype = ctypes.c_int64
+    # Choose the kernels that a person has named, and register all calls with JAX.
     if wanted not in ("", "1") and not library.jaxevo_choose_kernels(wanted.encode()):
         return _Loaded(None, f"this processor or build has no kernels called {_VARIABLE}={wanted}")
     for name, call in calls.items():

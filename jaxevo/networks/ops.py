@@ -49,10 +49,12 @@ def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
 def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
     """Gradient `[C, k, k]` of the kernel, for input `x` and output gradient `g`.
 
-    For each column of the kernel the products are added up over the rows of the image into `[C, k,
-    W * N]`, which compiles to the same quick loop as the convolution itself; the product with ones
-    that follows sums the rest. A plain `sum` would be fused with the loop and lose its vectors.
+    For each column of the kernel the products are added up over the rows of the image into
+    `[C, k, W * N]`, which compiles to the same quick loop as the convolution itself; the product
+    with ones that follows sums the rest. A plain `sum` would be fused with the loop and lose its
+    vectors.
     """
+    # Pad the rows to whole blocks; products with the zeros add nothing.
     channels, height, width, n = x.shape
     block = min(height, _MAX_UNROLLED_ROWS)
     blocks = -(-height // block)
@@ -76,6 +78,7 @@ def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
             columns.append(total.reshape(channels * k, width * n) @ ones)
         return jnp.stack(columns, axis=1).reshape(channels, k, k)
 
+    # Add up the blocks of rows.
     if blocks == 1:
         return of_rows(0)
     return jax.lax.fori_loop(
@@ -112,12 +115,14 @@ def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Ar
     many: XLA's own convolutions are ten times as slow inside of a loop, and an epoch is one.
     """
     k = kernel.shape[2]
+    # XLA's own convolution, on other backends and for large images.
     if jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
         strides = (stride, stride)
         padding = [(k // 2, k // 2)] * 2
         return jax.lax.conv_general_dilated(
             x, kernel, strides, padding, dimension_numbers=("CHWN", "OIHW", "CHWN")
         )
+    # One matrix product over the shifted copies.
     padded = _pad(x, k // 2, k // 2)
     rows, columns = ((side - 1) // stride * stride + 1 for side in x.shape[1:3])
     shifted = [

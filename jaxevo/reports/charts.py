@@ -102,8 +102,7 @@ def _own_point(path: pathlib.Path, result: Result) -> Point:
     if not 1 <= parameters <= MAX_NUMBER or not 0 <= low <= accuracy <= high <= 1:
         raise InputError(
             f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy "
-            f"{accuracy:g} in {low:g} "
-            f"to {high:g}; restore result.json from a copy"
+            f"{accuracy:g} in {low:g} to {high:g}; restore result.json from a copy"
         )
     return Point("this run", parameters, accuracy, (low, high))
 

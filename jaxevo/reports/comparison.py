@@ -245,8 +245,7 @@ def _how_much_it_says(seeds: int) -> str:
     few = " So few seeds can hardly show anything but a large difference." if least > 0.05 else ""
     return (
         f"Two-sided p-values, not corrected for the number of comparisons; with {seeds} seeds the "
-        "Wilcoxon test cannot "
-        f"give less than {least:.3g}.{few}"
+        f"Wilcoxon test cannot give less than {least:.3g}.{few}"
     )
 
 

@@ -231,8 +231,7 @@ def unofficial(name: str, train: int, test: int | None) -> str:
     tests = "" if test is None else f" and {test:,} test"
     return (
         f"{name} is here a sample of {train:,} training{tests} images, not the official split: "
-        "figures made with it "
-        "cannot be compared with published ones."
+        "figures made with it cannot be compared with published ones."
     )
 
 

@@ -144,12 +144,14 @@ class Explorer:
                 "of the program draws; go on with the version that wrote it, or start in another "
                 "workdir"
             )
+        # Evaluate the candidate unless it is known, and tell the strategy.
         record = known or self._record(candidate)
         generation = strategy.generation
         strategy.tell(dataclasses.replace(candidate, fitness=record.fitness))
         self._record_stagnations(strategy)
         if known is not None:
             return
+        # A new candidate may complete a generation, after which the strategy is saved.
         if strategy.generation > generation:
             with self.stopwatch.part("checkpoint"):
                 self.checkpoints.save(strategy.generation, strategy.state_dict())

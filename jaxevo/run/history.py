@@ -34,6 +34,7 @@ def read_lines(path: pathlib.Path) -> tuple[list[dict[str, Any]], int]:
         while line := file.readline(MAX_LINE_BYTES):
             if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
                 break  # torn
+            # A whole line that cannot be parsed is damage, which is never passed over.
             record = _parse_line(line)
             if record is None:
                 raise FileError(

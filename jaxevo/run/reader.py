@@ -101,11 +101,13 @@ def load_run(workdir: Workdir) -> Run:
 
     Raises `FileError` naming file and line of what cannot be used.
     """
+    # What the run says of itself: its preset, device, versions and configuration.
     document = CheckedFields(str(workdir.config), workdir.read_config())
     versions = document.inner("versions")
     about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
     about["versions"] = {printable(name): versions.take(name, str) for name in versions.data}
     config = _read_config(document)
+    # The history, and the result if it fits the history.
     records = read_records(workdir, config)
     genomes = {
         known: candidate.individual.genome for known, candidate in records.candidates.items()

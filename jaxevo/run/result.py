@@ -74,6 +74,7 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         return None
     document = {"result": read_json(workdir.result)}
     fields = CheckedFields(str(workdir.result), document).inner("result")
+    # The scores on test images are all there or all null.
     interval = fields.optional("test_interval", list)
     if interval is not None:
         interval = fields.items("test_interval", float)
@@ -81,6 +82,7 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
     test_images = fields.optional("test_images", int)
     if len({value is None for value in (test_accuracy, interval, test_images)}) > 1:
         raise fields.error("test_accuracy, test_interval and test_images: some are null, not all")
+    # The winner must be an individual of the history, whose search has ended.
     winner = fields.take("id", int)
     if not searched or winner not in genomes or (interval is not None and len(interval) != 2):
         raise fields.error("it is not the result of this history")

@@ -114,6 +114,7 @@ class Workdir:
 
         Returns the content of `config.json`.
         """
+        # A new run writes its configuration.
         if not self.config.exists():
             if self.history.exists():
                 raise FileError(
@@ -127,6 +128,7 @@ class Workdir:
             } | extra
             write_json(self.config, document)
             return document
+        # An existing run must have the same configuration and images.
         document = self.read_config()
         differences = _differences(complete(document["config"]), flatten(config))
         if document.get("data") != extra.get("data"):

@@ -82,8 +82,7 @@ class Generational(abc.ABC):
         if self.done or individual.generation != self.generation:
             raise ValueError(
                 f"an individual of generation {individual.generation}, while the run is in "
-                "generation "
-                f"{self.generation} of {self.num_generations}"
+                f"generation {self.generation} of {self.num_generations}"
             )
         largest = max(individual.genome.normal.num_nodes, individual.genome.reduction.num_nodes)
         if largest > self.config.max_nodes:
