@@ -20,7 +20,7 @@ def map_classes(
     dataset: str,
     class_map: Mapping[str, str] | None = None,
 ) -> np.ndarray:
-    """For each class found, its position among those known.
+    """Position of each class found among the known classes.
 
     Args:
         found: The data's class names.

@@ -46,7 +46,7 @@ class ReadOptions:
     def of(
         cls, pixel_range: str = "", background: str = "auto", skip_unreadable: bool = False
     ) -> ReadOptions:
-        """From settings as a person writes them. Raises `DataError`."""
+        """Reads options from settings as a person writes them. Raises `DataError`."""
         values = parse_range(pixel_range) if pixel_range else None
         behind = "" if background == "auto" else background
         return cls(values, behind, skip_unreadable)

@@ -140,7 +140,7 @@ class InputForm:
 
     @classmethod
     def from_json(cls, document: Any) -> InputForm:
-        """From `to_json`'s document, which may come from a stranger.
+        """Reads a document of `to_json`, which may come from a stranger.
 
         Raises `DataError` for anything else.
         """

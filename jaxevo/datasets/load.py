@@ -1,4 +1,4 @@
-"""From a data set's name or path to images: the functions that the rest of the program calls."""
+"""Loading of images by a data set's name or path, for the rest of the program."""
 
 from __future__ import annotations
 

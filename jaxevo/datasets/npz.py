@@ -97,7 +97,7 @@ def open_npz(path: pathlib.Path) -> Dataset:
 
 
 def _find_keys(path: pathlib.Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """By split the names of its images and labels, and the other arrays' names."""
+    """Names of the images and labels of each split, and names of the other arrays."""
     with read_errors(path, _REMEDY):
         try:
             with _opened(path) as archive:

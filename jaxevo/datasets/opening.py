@@ -1,4 +1,4 @@
-"""From a data set's name, path or arrays to what it is, by the reader of its kind."""
+"""Opening of a data set by its name, its path or its arrays, with the reader of its kind."""
 
 from __future__ import annotations
 

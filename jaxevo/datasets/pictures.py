@@ -61,7 +61,7 @@ class Header:
 
 
 def read_header(picture: Picture) -> Header:
-    """Without decoding a pixel."""
+    """Reads an image file's header, without decoding a pixel."""
     with _opened(picture) as image:
         width, height = image.size
         if image.mode not in _GREY | _DEEP | _COLOUR:

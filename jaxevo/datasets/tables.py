@@ -268,7 +268,7 @@ def _encoded(column: Any) -> Iterator[Any]:
 
 
 def _class_names(schema: pyarrow.Schema, label: str) -> tuple[str, ...]:
-    """From the metadata that the Hub's library writes; empty if there are none."""
+    """Class names in the metadata that the Hub's library writes; empty if there are none."""
     text = (schema.metadata or {}).get(b"huggingface", b"")
     if not text or len(text) > _MAX_SCHEMA:
         return ()

@@ -130,7 +130,7 @@ class ResNet18(_Classifier):
 
     @staticmethod
     def complexity(image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
-        """By arithmetic, before anything is allocated."""
+        """Size of the network by arithmetic, before anything is allocated."""
         height, width, in_channels = image_shape
         height, width = -(-height // 2), -(-width // 2)
         parts = [_convolution(in_channels, RESNET18_STAGES[0], 7, height, width)]
@@ -176,7 +176,7 @@ class SmallCNN(_Classifier):
 
     @staticmethod
     def complexity(image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
-        """By arithmetic, before anything is allocated."""
+        """Size of the network by arithmetic, before anything is allocated."""
         height, width, in_channels = image_shape
         parts = []
         for channels in SMALL_CNN_CHANNELS:

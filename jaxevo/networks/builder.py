@@ -52,7 +52,7 @@ class NetworkBuilder:
     def for_images(
         cls, network: NetworkConfig, images: np.ndarray, num_classes: int
     ) -> NetworkBuilder:
-        """For images `[M, H, W, C]`."""
+        """A builder for images `[M, H, W, C]`."""
         height, width, channels = images.shape[1:]
         return cls(network, (height, width, channels), num_classes)
 

@@ -66,7 +66,7 @@ class OperatorSuccess:
 
 
 def state(run: Run) -> str:
-    """Complete, or how far it has come."""
+    """State of a run: complete, or how far it has come."""
     config = run.config
     replay = run.replay
     if run.result:

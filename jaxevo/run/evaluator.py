@@ -1,4 +1,4 @@
-"""From a genome to its fitness: an engine's training on the data, timed.
+"""Evaluation of a genome: an engine trains it on the data, and its accuracy is its fitness.
 
 A training that fails gives a reason instead of a fitness, and the search goes on.
 """
@@ -79,7 +79,7 @@ class Evaluator:
             self._batched = BatchedTrainer(self.engine.trainer, config.candidates_per_step)
 
     def expect(self, genome: Genome) -> None:
-        """Is told which genome will be evaluated after the next one."""
+        """Takes note of the genome that will be evaluated after the next one."""
         self.engine.expect(genome, self.data)
 
     def warm_up(self) -> None:

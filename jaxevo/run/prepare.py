@@ -1,4 +1,4 @@
-"""From data and settings, as a person gives them, to the task of a search."""
+"""The task of a search, made of data and settings as a person gives them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Run:
 
     @property
     def candidates(self) -> dict[int, Candidate]:
-        """By id, in the order of their evaluation."""
+        """Candidates by id, in the order of their evaluation."""
         return self.records.candidates
 
     @property

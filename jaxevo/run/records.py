@@ -62,7 +62,7 @@ class Candidate:
 
     @classmethod
     def read(cls, fields: CheckedFields, earlier: Mapping[int, Candidate]) -> Candidate:
-        """From a line, after those of the `earlier` candidates. Raises `FileError`."""
+        """Reads a line that follows those of the `earlier` candidates. Raises `FileError`."""
         individual = _read_individual(fields, earlier)
         return cls(
             individual,
@@ -91,7 +91,7 @@ class Retraining:
 
     @classmethod
     def read(cls, fields: CheckedFields, candidates: Mapping[int, Candidate]) -> Retraining:
-        """From a line. Raises `FileError`."""
+        """Reads the record from a line. Raises `FileError`."""
         known = fields.take("id", int)
         repeat = fields.take("seed", int)
         fitness = fields.take("fitness", float)
@@ -116,7 +116,7 @@ class Stagnation:
 
     @classmethod
     def read(cls, fields: CheckedFields) -> Stagnation:
-        """From a line. Raises `FileError`."""
+        """Reads the record from a line. Raises `FileError`."""
         event = fields.take("event", str)
         return cls(event, fields.take("generation", int), fields.take("best", int))
 
@@ -133,7 +133,7 @@ class Stop:
 
     @classmethod
     def read(cls, fields: CheckedFields) -> Stop:
-        """From a line. Raises `FileError`."""
+        """Reads the record from a line. Raises `FileError`."""
         return cls(fields.take("reason", str))
 
 

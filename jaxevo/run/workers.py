@@ -116,7 +116,7 @@ class Workers:
             self._stop(worker)
 
     def submit(self, genome: Genome, seed: Seed) -> None:
-        """Has a genome evaluated, unless that is under way already."""
+        """Submits a genome for evaluation, unless its training is under way already."""
         jobs = [*self._queue, *(worker.job for worker in self._workers if worker.job)]
         if seed not in self._done and all(job.seed != seed for job in jobs):
             self._queue.append(_Job(genome, seed))

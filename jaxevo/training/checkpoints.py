@@ -276,7 +276,7 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without orbax's log, which tells of damage in many lines; the error tells it in one."""
+    """Silences orbax's log, which tells of damage in many lines; the error tells it in one."""
     loggers = [logging.getLogger(name) for name in ("absl", "asyncio")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -72,7 +72,10 @@ class Source:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], image_shape: tuple[int, int, int]) -> Source:
-        """From a document that may come from a stranger; another one raises several errors."""
+        """Reads a document of `to_json`, which may come from a stranger.
+
+        A document of another form raises one of several errors.
+        """
         names = tuple(printable(str(name)) for name in document["class_names"])
         form = None
         if "input" in document:
@@ -232,7 +235,7 @@ class Classifier:
         return self.trainer.accuracy(split(self.network)[1:], (), Images(pixels, numbers))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copies: compiled programs stay behind and are made anew."""
+        """Serves pickle and copies: compiled programs stay behind and are made anew."""
         weights = flatten(split(self.network)[1:])
         return _restore, (self.model, self.builder, self.source, weights)
 

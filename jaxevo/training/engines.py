@@ -34,7 +34,7 @@ class Engine(Protocol):
 
     @property
     def stopwatch(self) -> Stopwatch:
-        """Is told the seconds of compiling."""
+        """Stopwatch that is told the seconds of compiling."""
         ...
 
     def prepare(self, genome: Genome, /, seed: Seed) -> Prepared:
@@ -42,7 +42,7 @@ class Engine(Protocol):
         ...
 
     def expect(self, genome: Genome, /, data: TrainingData) -> None:
-        """Is told the genome that `prepare` will be asked for after the present training."""
+        """Takes note of the genome that `prepare` will get after the present training."""
         ...
 
     def network(self, genome: Genome, /, weights: Weights) -> Network:
@@ -149,7 +149,7 @@ class UniversalEngine:
         return Prepared(self.trainer, self.trainer.start(params, stats), inputs)
 
     def expect(self, genome: Genome, data: TrainingData) -> None:
-        """Nothing is to be done."""
+        """Does nothing: one program serves all genomes."""
 
     def network(self, genome: Genome, weights: Weights) -> Network:
         """The genome's part of the trained weights."""
