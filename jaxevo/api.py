@@ -191,8 +191,9 @@ def evolve(
     max_consecutive_failures: int = 20,
     **settings: Any,
 ) -> Individual:
-    """The best individual of a search with a fitness of one's own, which is maximised; no network
-    is trained.
+    """The best individual of a search with a fitness of one's own, which is maximised.
+
+    No network is trained.
 
     Args:
         fitness: Of a genome; None or NaN where it has none: another genome is then drawn.

@@ -27,8 +27,9 @@ class CheckedFields:
         return FileError(f"{self.where}: {reason}; restore the file from a copy")
 
     def take(self, name: str, kind: type[T]) -> T:
-        """A value of exactly this type; a number, not too large, where that is float; printable
-        text.
+        """A value of exactly this type.
+
+        A number is not too large where the type is float, and text is printable.
         """
         if name not in self.data:
             raise self.error(f"{name} is missing")
@@ -41,7 +42,7 @@ class CheckedFields:
         return printable(value) if isinstance(value, str) else value
 
     def optional(self, name: str, kind: type[T]) -> T | None:
-        """As `take`, or None for a null."""
+        """A value as `take` gives it, or None for a null."""
         return None if name in self.data and self.data[name] is None else self.take(name, kind)
 
     def items(self, name: str, kind: type[T]) -> tuple[T, ...]:

@@ -1,4 +1,4 @@
-"""What scikit-learn hands to an estimator, made the images of a network: shape, scale of pixels.
+"""Inputs of an estimator of scikit-learn, made the images of a network: shape, scale of pixels.
 
 A row holds the `H * W * C` values of an image in NumPy's order.
 """

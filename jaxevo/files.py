@@ -1,6 +1,6 @@
-"""Reading and writing of small files:
+"""Reading and writing of small files.
 
-a written file is whole or not there, a read one is bounded and checked.
+A written file is whole or not there; a read one is bounded and checked.
 """
 
 from __future__ import annotations

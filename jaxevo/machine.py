@@ -1,4 +1,4 @@
-"""This machine: what computes here, and the folder in which compiled programs are kept."""
+"""This machine: the name of its processor or GPU, and the folder of compiled programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_COMPILED_BYTES = 2 << 30
 
 
 def device_name() -> str:
-    """What computes here, for the record."""
+    """Name of the processor or GPU that computes here, for the record."""
     device = jax.devices()[0]
     cpu = next(
         (line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")),
@@ -28,14 +28,12 @@ def _cpu_info() -> list[str]:
 
 
 def default_preset() -> str:
-    """What the preset `auto` means here: quick on a CPU, else the paper's."""
+    """The preset that `auto` means here: quick on a CPU, else the paper's."""
     return "quick" if jax.default_backend() == "cpu" else "paper"
 
 
 def keep_compiled(folder: str) -> None:
-    """Takes programs that an earlier process has compiled from this folder, and keeps new ones
-    there.
-    """
+    """Takes an earlier process's compiled programs from this folder, and keeps new ones there."""
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 

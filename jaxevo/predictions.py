@@ -1,4 +1,4 @@
-"""What a trained network says of image files: a row for each, as text, CSV or JSON."""
+"""Predictions of image files by a trained network: a row for each, as text, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DIGITS = 6  # of probabilities, behind the point
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What a network says of one image."""
+    """A network's prediction of one image."""
 
     path: pathlib.Path
     class_name: str  # the most likely one

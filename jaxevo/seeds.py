@@ -1,4 +1,4 @@
-"""What a training's seed is made of: no two trainings of a run share their randomness.
+"""Seeds of trainings: no two trainings of a run share their randomness.
 
 A seed is a tuple of integers. NumPy draws the initial weights from it, and from it with the epoch's
 number the order of images and the key of dropout and augmentation.
@@ -12,7 +12,7 @@ Seed = tuple[int, ...]
 
 
 class Purpose(enum.IntEnum):
-    """What a training is for; the second number of its seed."""
+    """The purpose of a training, the second number of its seed."""
 
     SEARCH = 0
     RETRAINING = 1
@@ -20,15 +20,15 @@ class Purpose(enum.IntEnum):
 
 
 def search_seed(seed: int, individual_id: int) -> Seed:
-    """Of a candidate's training in the search."""
+    """Seed of a candidate's training in the search."""
     return (seed, Purpose.SEARCH, individual_id)
 
 
 def retraining_seed(seed: int, individual_id: int, repeat: int) -> Seed:
-    """Of the fresh trainings of one of the best, counted from 0."""
+    """Seed of a fresh training of one of the best; `repeat` counts from 0."""
     return (seed, Purpose.RETRAINING, individual_id, repeat)
 
 
 def final_seed(seed: int) -> Seed:
-    """Of the winner's final training."""
+    """Seed of the winner's final training."""
     return (seed, Purpose.FINAL)

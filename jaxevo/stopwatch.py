@@ -1,4 +1,4 @@
-"""Where the time goes: seconds by part, each second counted once."""
+"""A stopwatch of parts: seconds by part, each second counted once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is made with: the versions of Python and of the packages that decide its results."""
+"""Versions of Python and of the packages that decide a run's results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def versions() -> dict[str, str]:
 
 
 def changed_versions(document: Mapping[str, Any]) -> list[str]:
-    """What was begun with another version than is here, from a document with `versions`."""
+    """Versions other than here with which a run was begun, from its document's `versions`."""
     began = document.get("versions")
     if not isinstance(began, dict):
         return []

@@ -1,6 +1,6 @@
-"""How a command runs:
+"""Running of a command: flags, errors, interrupts, and the cache of programs.
 
-flags parsed, errors in one line, interrupts that end it, and the cache of programs.
+Flags are parsed, errors are one line, and interrupts end the command.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def say(console: Console, text: str) -> None:
 
 
 def resolve_preset(name: str, console: Console) -> str:
-    """What the preset `auto` means here, which is said; other names stay."""
+    """Returns the preset that `auto` means here, and prints it; other names stay."""
     if name != "auto":
         return name
     import jax
@@ -119,9 +119,9 @@ def _terminate(*_: Any) -> None:
 
 
 def _end_at_second_signal(line: str) -> None:
-    """Lets a second interrupt end the process at once:
+    """Lets a second interrupt end the process at once.
 
-    Python itself sees none while a computation goes on.
+    Python itself sees no interrupt while a computation goes on.
     """
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)

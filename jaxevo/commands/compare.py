@@ -1,5 +1,6 @@
-"""Compares strategies: a search of each for each seed, all with the same number of trainings; the
-same command resumes.
+"""Compares strategies: a search of each for each seed, all with the same number of trainings.
+
+The same command resumes an interrupted comparison.
 
     # On digits:
     python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60

@@ -1,5 +1,6 @@
-"""Trains a genome (or hand-designed network) fully and reports its test accuracy, or scores saved
-weights.
+"""Trains a genome (or hand-designed network) fully and reports its test accuracy.
+
+With --weights, saved weights are scored instead.
 
     python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
 
@@ -140,8 +141,9 @@ def train_and_score(console: Console) -> dict[str, Any]:
 
 
 def score_weights(console: Console) -> dict[str, Any]:
-    """Scores saved weights, on the test images of the data they were trained on unless other data
-    is named.
+    """Scores saved weights on test images.
+
+    The images are those of the data trained on, unless other data is named.
     """
     _, options = shared.reading_options()
     command.use_compilation_cache()
@@ -156,7 +158,7 @@ def score_weights(console: Console) -> dict[str, Any]:
 
 
 def check_flags() -> None:
-    """What can be refused before anything is computed."""
+    """Refuses impossible flags before anything is computed."""
     if [bool(FLAGS.genome), bool(FLAGS.model), bool(FLAGS.weights)].count(True) != 1:
         raise InputError(
             "give one of --genome and --model (to train it) and --weights (to score saved weights)"

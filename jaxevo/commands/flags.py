@@ -42,20 +42,23 @@ def given(names: Iterable[str]) -> dict[str, Any]:
 
 
 def define_preset_flag() -> None:
-    """Which settings are changed by flags."""
+    """Defines --preset, which names the settings that flags change."""
     text = "settings to begin with; auto: quick on a CPU, else paper"
     flags.DEFINE_enum("preset", "auto", ["auto", *PRESETS], text)
 
 
 def define_recipe_flag(what: str) -> None:
-    """Which settings of a training are changed by flags."""
+    """Defines --recipe, which names the settings of a training that flags change."""
     modern = _listed(RECIPES["modern"])
     text = f"settings of {what} to begin with; paper: as in the paper; modern: {modern}"
     flags.DEFINE_enum("recipe", "paper", list(RECIPES), text)
 
 
 def define_reading_flags() -> None:
-    """How images are to be understood where they do not tell themselves; other data has its own."""
+    """Defines the flags on how images are understood where they do not tell themselves.
+
+    Other data has its own flags.
+    """
     fields = {name: field for name, (_, field) in leaf_fields(DataConfig).items()}
     helps = {name: field.metadata["help"] for name, field in fields.items()}
     choices = list(fields["background"].metadata["choices"])
@@ -71,7 +74,7 @@ def define_reading_flags() -> None:
 
 
 def reading_options() -> tuple[ReadOptions, ReadOptions]:
-    """What these flags say of the data trained on, and of other data."""
+    """The options that these flags give for the data trained on, and for other data."""
     from jaxevo.datasets import ReadOptions, parse_class_map
 
     own = ReadOptions.of(FLAGS.pixel_range, FLAGS.background, FLAGS.skip_unreadable)
@@ -88,7 +91,7 @@ def define_machine_flags() -> None:
 
 
 def define_compilation_cache_flag() -> None:
-    """Where compiled programs are kept."""
+    """Defines the flag of the folder of compiled programs."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     default = os.path.join(cache, "jaxevo", "compiled")
     text = "where compiled programs are kept; empty: nowhere"

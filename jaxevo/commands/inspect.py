@@ -1,5 +1,6 @@
-"""Shows what is in the folder of a run, finished or not, or a genome file; builds no network and
-needs no GPU.
+"""Shows the folder of a run, finished or not, or a genome file.
+
+No network is built, and no GPU is needed.
 
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
     # One individual's lineage and genome:
@@ -51,8 +52,9 @@ def draw(run: Run, folder: pathlib.Path) -> None:
 
 
 def show_genome(name: str, console: Console) -> None:
-    """The cells of a genome without a run, in words and, with --plot, in a picture named after its
-    file.
+    """Shows the cells of a genome without a run.
+
+    They are shown in words and, with --plot, in a picture named after the genome's file.
     """
     for flag in ("id", "export_best", "json"):
         if FLAGS[flag].value != FLAGS[flag].default:

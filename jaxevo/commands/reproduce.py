@@ -1,5 +1,6 @@
-"""Makes one of the paper's tables again: trains what is missing, and writes it beside the published
-figures.
+"""Makes one of the paper's tables again, beside the published figures.
+
+The trainings that are missing are carried out.
 
     # Minutes; every row, none of them good:
     python launch/reproduce.py --table=digits --budget=smoke --data_dir=DIR

@@ -1,5 +1,6 @@
-"""Searches for a network on a data set, trains the winner and tests it once; the same command
-resumes.
+"""Searches for a network on a data set, trains the winner and tests it once.
+
+The same command resumes an interrupted run.
 
     python launch/search.py                                   # the embedded data set digits
     python launch/search.py --dataset=mnist --data_dir=DIR    # DIR/mnist/train-images-...
@@ -105,19 +106,17 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
     except OSError as error:
         raise InputError(
             f"{error}: the run in {path} cannot go on, but nothing recorded is lost; when there is "
-            "room and "
-            "it can be written, give the same command"
+            "room and it can be written, give the same command"
         ) from error
     except DivergedError as error:
         raise InputError(
             f"the final training of {task.workdir.best_genome} failed ({error}): train that genome "
-            "by "
-            "launch/eval.py --genome=..., or search in another --workdir"
+            "by launch/eval.py --genome=..., or search in another --workdir"
         ) from error
 
 
 def print_result(task: Task, result: Result, console: Console) -> None:
-    """What came out, and the lines that use it."""
+    """Prints the result, and the commands that use it."""
     from jaxevo.run.words import result_lines
 
     workdir = task.workdir

@@ -103,8 +103,9 @@ class EvolutionConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ColonyConfig:
-    """The ant colony (`strategy="aco"`), with the defaults of DeepSwarm (Byla and Pang 2019, arXiv
-    1905.07350).
+    """The ant colony (`strategy="aco"`), with the defaults of DeepSwarm.
+
+    DeepSwarm: Byla and Pang 2019, arXiv 1905.07350.
     """
 
     num_ants: int = setting(16, "aco: ants an iteration; B grows by one with each, up to B_max")

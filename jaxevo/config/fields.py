@@ -56,8 +56,9 @@ def check_choice(config: Any, name: str) -> None:
 
 
 def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field]]:
-    """Flag name -> (path of attribute names, field) for a configuration's class and those inside
-    it.
+    """Flag name -> (path of attribute names, field) for all fields of a configuration.
+
+    Fields of configurations inside it are included.
     """
     hints = typing.get_type_hints(cls)
     leaves: dict[str, tuple[tuple[str, ...], dataclasses.Field]] = {}

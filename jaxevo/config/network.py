@@ -9,8 +9,9 @@ from jaxevo.config.fields import check, check_at_least, check_below_one, check_c
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
-    """How a genome becomes a network (paper, section 4.2); the image's shape and the classes come
-    from the data.
+    """The network of a genome (paper, section 4.2).
+
+    The image's shape and the number of classes come from the data.
     """
 
     channels: int = setting(24, "feature maps of an operation in the first cells (D)")
@@ -35,19 +36,17 @@ class NetworkConfig:
         check_at_least(
             self, 1, "channels", "channel_multiplier", "num_normal_cells", "normal_repeats"
         )
-        for name in (
-            "num_normal_cells",
-            "normal_repeats",
-        ):  # what saved weights claim to be is counted cell by cell
+        # Settings of saved weights may claim any number, and cells are counted one by one.
+        for name in ("num_normal_cells", "normal_repeats"):
             check(getattr(self, name) <= 100, name, getattr(self, name), "the largest value is 100")
         check_below_one(self, "dropout_rate")
         check_choice(self, "conv_kind")
         check_choice(self, "precision")
 
     def stack(self) -> tuple[tuple[str, int], ...]:
-        """The cells in order, each `("normal" | "reduction", channels)`:
+        """The cells in order, each `("normal" | "reduction", channels)`.
 
-        N R N R N with D, D, 2D, 2D, 4D.
+        By default they are N R N R N (N normal, R reduction) with D, D, 2D, 2D, 4D channels.
         """
         cells: list[tuple[str, int]] = []
         for group in range(self.num_normal_cells):
@@ -65,14 +64,14 @@ class NetworkConfig:
             "num_normal_cells",
             self.num_normal_cells,
             f"its {self.num_normal_cells - 1} reductions need images of at least "
-            f"{smallest}x{smallest} pixels, "
-            f"these have {height}x{width}; resize the images or use fewer normal cells",
+            f"{smallest}x{smallest} pixels, these have {height}x{width}; resize the images or use "
+            "fewer normal cells",
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """How a network's weights are trained (paper, section 4.2)."""
+    """The training of a network's weights (paper, section 4.2)."""
 
     epochs: int = setting(15, "passes over the training images")
     batch_size: int = setting(64, "images a step")

@@ -1,5 +1,4 @@
-"""What has a name of its own: training recipes, strategies, presets of a search, hand-designed
-models.
+"""Named settings: training recipes, strategies, presets of a search, hand-designed models.
 
 All but the models are settings by flag name; flags that are given go over them.
 """
@@ -82,10 +81,9 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
 def search_settings(
     preset_name: str, strategy: str, recipe: str, num_images: int
 ) -> dict[str, Any]:
-    """Settings by flag name of a preset, a strategy and the final training's recipe, for
-    `num_images` images.
+    """Settings by flag name of a preset, a strategy and the final training's recipe.
 
-    Raises `InputError` for an unknown name.
+    The preset is for data of `num_images` images. Raises `InputError` for an unknown name.
     """
     named = (
         ("preset", preset_name, PRESETS),
@@ -110,9 +108,9 @@ ADDED_LATER = (
 
 
 def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's settings by flag name, where one of an earlier version lacks what came later:
+    """A run's settings by flag name, where one of an earlier version lacks newer settings.
 
-    defaults change nothing.
+    The defaults of these change nothing.
     """
     defaults = flatten(SearchConfig())
     return {name: defaults[name] for name in ADDED_LATER} | dict(stored)

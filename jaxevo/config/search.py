@@ -26,7 +26,7 @@ ENGINES = ("auto", "native", "universal", "compiled")
 
 @dataclasses.dataclass(frozen=True)
 class DataConfig:
-    """Which images are searched on and how they are divided."""
+    """The images that are searched on, and their division."""
 
     dataset: str = setting(
         "digits",
@@ -75,7 +75,7 @@ class DataConfig:
 
 
 def _rises(text: str) -> bool:
-    """Whether a text is two numbers with a comma, the second larger."""
+    """True if a text is two numbers with a comma, the second larger."""
     try:
         low, high = map(float, text.split(","))
     except ValueError:
@@ -91,8 +91,7 @@ class SearchConfig:
     strategy: str = setting(
         "rea",
         "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018); random: no "
-        "selection; aco: ant "
-        "colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
+        "selection; aco: ant colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
         STRATEGY_KINDS,
     )
     max_trainings: int = setting(
@@ -176,12 +175,12 @@ class SearchConfig:
 
     @property
     def num_candidates(self) -> int:
-        """How many candidates to expect, at most `max_trainings` if that ends the search."""
+        """Number of candidates to expect, at most `max_trainings` if that ends the search."""
         expected = self.evolution.num_candidates
         return min(expected, self.max_trainings) if self.max_trainings else expected
 
     def fits(self, parameters: int, multiply_adds: int) -> bool:
-        """Whether a network of this size is within the bounds."""
+        """True if a network of this size is within the bounds."""
         bounds = ((parameters, self.max_parameters), (multiply_adds, self.max_multiply_adds))
         return all(not bound or size <= bound for size, bound in bounds)
 
@@ -192,16 +191,16 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
-    """How candidates are evaluated on this machine; no result depends on it, so a run may go on
-    with another one.
+    """Settings of evaluating candidates on this machine.
+
+    No result depends on them, so a run may go on with other ones.
     """
 
     workers: int = setting(
         0,
         "processes that evaluate candidates, so that one that dies takes nothing along; 0: this "
-        "process. Several work "
-        "at once on the first generation and on retraining, and with mating_pool=survivors on "
-        "every generation",
+        "process. Several work at once on the first generation and on retraining, and with "
+        "mating_pool=survivors on every generation",
     )
     candidate_timeout: float = setting(
         0.0, "seconds after which a worker's candidate is given up; 0: never"

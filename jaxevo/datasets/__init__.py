@@ -1,5 +1,6 @@
-"""Images to search on, to train on and to test on: the data sets by name, folders of images, `.npz`
-files and tables.
+"""Images to search on, to train on and to test on.
+
+Data are data sets by name, folders of images, `.npz` files and tables.
 
 `load_search_data` gives what a search may see; the test split is read by `load_test_data` and
 `load_scored_data` alone. The modules: `load` (these functions) and `opening`; `input_form` and

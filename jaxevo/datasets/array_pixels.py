@@ -36,7 +36,7 @@ class ArrayPixels:
 
     @classmethod
     def of(cls, what: str, array: np.ndarray, published: bool = False) -> ArrayPixels:
-        """Of an array [M, H, W, C] in memory."""
+        """Pixels of an array [M, H, W, C] in memory."""
         shape = (len(array), *array.shape[1:])
         blocks = functools.partial(_cut, array)
         return cls(what, shape, blocks, published)

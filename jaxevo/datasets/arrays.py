@@ -18,7 +18,9 @@ _KEYS = tuple(f"{kind}_{part}" for part in _PARTS.values() for kind in "xy")
 
 
 def open_arrays(data: Any) -> Dataset:
-    """A pair (images, labels), or a mapping of `x_train`, `y_train` and perhaps of `val` and
+    """Opens arrays in memory as a data set.
+
+    Data are a pair (images, labels), or a mapping of `x_train`, `y_train` and perhaps of `val` and
     `test`.
 
     Images are numbers `[M, H, W]` or `[M, H, W, C]`, labels `[M]` numbers or words. Without test
@@ -28,11 +30,11 @@ def open_arrays(data: Any) -> Dataset:
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise DataError(
                 f"data is a {type(data).__name__}: give a name, a folder, an .npz file, a pair of "
-                "images "
-                "and labels, or a dict of x_train, y_train, x_test and y_test"
+                "images and labels, or a dict of x_train, y_train, x_test and y_test"
             )
         data = dict(zip(_KEYS, data, strict=False))
     _check_keys(data)
+    # Read the labels of all parts, and number the classes of the training part.
     raw = {
         role: label_names(f"y_{part}", _label_array(data[f"y_{part}"]))
         for role, part in _PARTS.items()
@@ -40,6 +42,7 @@ def open_arrays(data: Any) -> Dataset:
     }
     classes = classes_of("y_train", raw["train"])
     names = tuple(map(str, classes.tolist()))
+    # Check the images of each part against its labels.
     parts = {
         role: Part(
             _pixels(f"x_{_PARTS[role]}", np.asarray(data[f"x_{_PARTS[role]}"]), len(labels)),
@@ -73,7 +76,7 @@ def _check_keys(data: Mapping[str, Any]) -> None:
 
 
 def _label_array(labels: Any) -> np.ndarray:
-    """As an array of numbers or words: tables give words as objects."""
+    """The labels as an array of numbers or words: tables give words as objects."""
     array = np.asarray(labels)
     return np.asarray(array.tolist()) if array.dtype == object else array
 

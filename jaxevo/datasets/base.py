@@ -1,6 +1,4 @@
-"""The records that hold images, the error every reader raises, and the bounds on what a file may
-ask for.
-"""
+"""Records that hold images, the error of every reader, and bounds on a file's demands."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ class DataError(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class Images:
-    """One split. M images of H x W pixels and C channels.
+    """One split: M images of H x W pixels and C channels, with labels.
 
     Attributes:
         images: uint8 [M, H, W, C].
@@ -67,15 +65,14 @@ class Images:
 
 @dataclasses.dataclass(frozen=True)
 class SearchData:
-    """What a search may see: the test split is not in it."""
+    """The images that a search may see: the test split is not among them."""
 
     name: str
     train: Images
     validation: Images
     class_names: tuple[str, ...]
-    form: InputForm | None = (
-        None  # how any image becomes an input; `None` only if it was not loaded
-    )
+    # Form in which any image becomes an input; `None` only if it was not loaded.
+    form: InputForm | None = None
     summary: DataSummary | None = None
     content: str = ""  # `content_key` of the training split, validation images included
 
@@ -104,8 +101,9 @@ def _digest(text: str, *parts: Images) -> str:
 
 
 def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES) -> None:
-    """Raises `DataError` unless an array of that shape ([M, H, W, C], [M, H, W] or [M]) may be
-    allocated.
+    """Raises `DataError` unless an array of that shape may be allocated.
+
+    Shapes are [M, H, W, C], [M, H, W] or [M].
     """
     sizes = " x ".join(map(str, shape))
     if min(shape) < 1:
@@ -125,8 +123,9 @@ def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES
 def check_unpacked(
     path: object, size: int, packed_size: int, remedy: str, allowance: int = MAX_UNPACKED_BYTES
 ) -> None:
-    """Raises `DataError` if `packed_size` bytes unpack to so many that they seem made to fill the
-    memory.
+    """Raises `DataError` if `packed_size` bytes unpack to suspiciously many.
+
+    A file so packed seems made to fill the memory.
     """
     if size > max(allowance, MAX_RATIO * packed_size):
         raise DataError(

@@ -1,5 +1,6 @@
-"""Classes of one data set by the names of another: a network's outputs keep the order of its
-training data.
+"""Classes of one data set by the names of another.
+
+A network's outputs keep the order of its training data.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def map_classes(
     dataset: str,
     class_map: Mapping[str, str] | None = None,
 ) -> np.ndarray:
-    """For each class found, its position among those known.
+    """Position of each class found among the known classes.
 
     Args:
         found: The data's class names.
@@ -39,14 +40,15 @@ def map_classes(
         raise DataError(
             f"class_map names {absent[0]}, which is no class of {dataset}: it has {listed(found)}"
         )
+    # Every class must mean exactly one of the network's.
     meant = [renamed.get(name, name) for name in found]
     unknown = [name for name, target in zip(found, meant, strict=True) if target not in known]
     if unknown:
         free = [name for name in known if name not in meant]
         raise DataError(
             f"{dataset} has the class {unknown[0]}, which the network has not (it has "
-            f"{listed(known)}): say which "
-            f"is meant by class_map={_proposal(unknown, free)}, or leave those images out"
+            f"{listed(known)}): say which is meant by class_map={_proposal(unknown, free)}, or "
+            "leave those images out"
         )
     twice = sorted({name for name in meant if meant.count(name) > 1})
     if twice:
@@ -74,8 +76,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _proposal(unknown: Sequence[str], free: Sequence[str]) -> str:
-    """What to write; paired already: names that differ in the case of letters alone, and the last
-    ones left.
+    """Pairs of class names to propose to a person.
+
+    Names that differ in the case of letters alone are paired already, and so are the last two.
     """
     if len(unknown) == len(free) == 1:
         return f"{unknown[0]}={free[0]}"

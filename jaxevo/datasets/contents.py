@@ -10,8 +10,9 @@ from jaxevo.datasets.base import Images
 
 
 def content_key(images: Images) -> str:
-    """A digest of the images alone, by which training images are known under other names and
-    labels.
+    """A digest of the images alone.
+
+    By it training images are known under other names and labels.
     """
     hashed = hashlib.sha256(f"{images.images.shape}".encode())
     for image in np.unique(_hashes(images)):
@@ -20,7 +21,7 @@ def content_key(images: Images) -> str:
 
 
 def count_duplicates(images: Images, among: Images) -> int:
-    """How many images are, pixel for pixel, among others too."""
+    """Number of images that are, pixel for pixel, among others too."""
     return int(np.isin(_hashes(images), _hashes(among)).sum())
 
 

@@ -1,5 +1,6 @@
-"""A data set that was found and understood, but not yet read: its parts, its classes, and what was
-passed over.
+"""A data set that was found and understood, but not yet read.
+
+It has its parts, its classes, and notes on what was passed over.
 """
 
 from __future__ import annotations
@@ -16,19 +17,13 @@ from jaxevo.datasets.splits import fixed_test_part
 from jaxevo.datasets.values import ValueRange, parse_range
 
 _LARGEST_OWN = 256  # pixels a side; larger images are made smaller unless an image_size is given
-_CHOSEN_SIDES = (
-    64,
-    48,
-    32,
-    28,
-    16,
-    8,
-)  # for images of differing sizes: the largest that half of the sizes reach
+# Sides for images of differing sizes: the largest that half of the sizes reach.
+_CHOSEN_SIDES = (64, 48, 32, 28, 16, 8)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReadOptions:
-    """How a person wants images to be understood where the default does not fit.
+    """A person's wishes on how images are understood, where the default does not fit.
 
     Attributes:
         pixel_range: The stored values of black and of white; `None`: decided by the training
@@ -51,7 +46,7 @@ class ReadOptions:
     def of(
         cls, pixel_range: str = "", background: str = "auto", skip_unreadable: bool = False
     ) -> ReadOptions:
-        """From settings as a person writes them. Raises `DataError`."""
+        """Reads options from settings as a person writes them. Raises `DataError`."""
         values = parse_range(pixel_range) if pixel_range else None
         behind = "" if background == "auto" else background
         return cls(values, behind, skip_unreadable)
@@ -66,7 +61,10 @@ class ReadOptions:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One split as it is stored; labels are int32 [M], positions in the data set's class names."""
+    """One split as it is stored.
+
+    Labels are int32 [M], positions in the data set's class names.
+    """
 
     pixels: Pixels
     labels: np.ndarray
@@ -86,7 +84,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """What a reader found.
+    """A data set as a reader found it.
 
     Attributes:
         name: As it is called in records and messages.
@@ -106,19 +104,19 @@ class Dataset:
     test: Callable[[], Part] | None = None
     num_test: int = 0
     notes: tuple[str, ...] = ()
-    splits_test: bool = (
-        True  # a fixed part of the training images becomes the test split where there is none
-    )
+    # True: a fixed part of the training images becomes the test split where there is none.
+    splits_test: bool = True
     fixed_test: bool = False  # `test` is a fixed part of images that come without an official split
 
     @property
     def whole(self) -> bool:
-        """Whether the data come without a split into training and test images."""
+        """True if the data come without a split into training and test images."""
         return self.test is None
 
     def divided(self) -> Dataset:
-        """With a fixed fifth as test images where the data come without, unless they are to stay
-        so.
+        """The data set with a fixed fifth as test images, where the data come without a split.
+
+        Data that are to stay whole are left as they are.
         """
         if self.test is not None or not self.splits_test:
             return self
@@ -140,8 +138,9 @@ class Dataset:
 
 
 def make_form(measured: Measured, image_size: int, resize: str) -> tuple[InputForm, str]:
-    """The input form of training images like those measured, and a phrase on their sizes (empty:
-    all as they are).
+    """The input form of training images like those measured, and a phrase on their sizes.
+
+    The phrase is empty where all images stay as they are.
 
     Args:
         measured: What the training images are like.

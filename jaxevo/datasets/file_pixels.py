@@ -76,6 +76,7 @@ class FilePixels:
         kept: list[int] = []
         unreadable: list[DataError] = []
         extents: list[Extent] = []
+        # Convert image after image; those that cannot be read are collected.
         for position, picture in enumerate(self.pictures):
             try:
                 decoded = decode(picture, _wanted(form))
@@ -88,6 +89,7 @@ class FilePixels:
             progress(position + 1, len(self))
         if unreadable and (not skip_unreadable or not kept):
             raise _refusal(self.what, unreadable)
+        # Values of all images together must lie in the training images' range.
         form.values.check_scale(functools.reduce(Extent.__or__, extents), self.what)
         skipped = set(range(len(self))) - set(kept)
         return Read(
@@ -106,7 +108,7 @@ class FilePixels:
 
 
 def read_input(picture: Picture, form: InputForm) -> tuple[np.ndarray, Extent]:
-    """One picture as an input, uint8 [H, W, C], and the values that it has."""
+    """Reads a picture as an input, uint8 [H, W, C], with the extent of its values."""
     return _to_input(picture, decode(picture, _wanted(form)), form)
 
 
@@ -120,8 +122,9 @@ def _to_input(
 
 
 def _wanted(form: InputForm) -> tuple[int, int] | None:
-    """The size to which an image may be shrunk while it is decoded; a box of ink may be a small
-    part of it.
+    """The size to which an image may be shrunk while it is decoded.
+
+    A box of ink may be a small part of the image, so such images are not shrunk.
     """
     return (form.height, form.width) if form.resize == "stretch" else None
 
@@ -160,8 +163,9 @@ def _refusal(what: str, unreadable: Sequence[DataError]) -> DataError:
 
 
 def _background(pictures: Sequence[Picture], values: ValueRange) -> str:
-    """White or black, on which transparent images keep more contrast; nothing if none has a
-    transparent pixel.
+    """The background, white or black, on which transparent images keep more contrast.
+
+    It is empty if no image has a transparent pixel.
     """
     contrast = dict.fromkeys(BACKGROUNDS, 0.0)
     found = 0

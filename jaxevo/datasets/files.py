@@ -1,5 +1,6 @@
-"""Reading files that may be damaged or hostile: packed or not, never more than a stated number of
-bytes.
+"""Reading of files that may be damaged or hostile.
+
+Packed or not, never more than a stated number of bytes is read.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def read_errors(path: object, remedy: str = REMEDY) -> Iterator[None]:
 
 @contextlib.contextmanager
 def opened(path: pathlib.Path) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
-    """Opens a gzip, bzip2 or plain file by its first bytes, as names are often changed when a
-    browser unpacks.
+    """Opens a gzip, bzip2 or plain file by its first bytes.
+
+    Names are no guide, as they are often changed when a browser unpacks.
     """
     check_regular(path)
     with read_errors(path), path.open("rb") as raw:
@@ -71,7 +73,7 @@ def hash_file(path: pathlib.Path, algorithm: str = "sha256") -> str:
 
 
 def cache_dir() -> pathlib.Path:
-    """Where prepared data and downloads go, since a folder of data may be read-only."""
+    """Folder of prepared data and downloads, since a folder of data may be read-only."""
     if named := os.environ.get("JAXEVO_CACHE"):
         return pathlib.Path(named).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")

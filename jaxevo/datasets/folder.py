@@ -1,5 +1,6 @@
-"""A person's data as folders of images: `<folder>/<class>/*`, or the same in `train/`, `test/` and
-perhaps `val/`.
+"""A person's data as folders of images.
+
+Folders are `<folder>/<class>/*`, or the same in `train/`, `test/` and perhaps `val/`.
 
 Nothing is left out without a word: files that are no images, folders that are no split, and links
 are counted and named with the reason.
@@ -59,7 +60,7 @@ class _Listing:
     class_names: tuple[str, ...]
 
     def part(self, class_names: Sequence[str]) -> Part:
-        """With labels that are positions in `class_names`, which have all of these."""
+        """The part with labels that are positions in `class_names`, which has all its classes."""
         positions = np.array([list(class_names).index(name) for name in self.class_names], np.int32)
         return Part(FilePixels(str(self.folder), self.paths), positions[self.labels])
 
@@ -73,6 +74,7 @@ def open_folder(folder: pathlib.Path) -> Dataset:
     with read_errors(folder, "check that you may read it"):
         places = _split_folders(folder, passed)
         if not places:
+            # Without folders of splits, the folder holds the classes itself.
             listing = _list_classes(folder, folder, passed)
             _check_no_splits_inside(folder, listing)
             return Dataset(
@@ -82,6 +84,7 @@ def open_folder(folder: pathlib.Path) -> Dataset:
                 notes=passed.notes(),
             )
         listings = {role: _list_classes(place, folder, passed) for role, place in places.items()}
+    # All splits must have the classes of the training images.
     names = listings["train"].class_names
     for role, listing in listings.items():
         _check_same_classes(
@@ -120,6 +123,7 @@ def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathli
                 f"{folder} has {found['test'].name}/ but no train/ with class folders: add it"
             )
         return {}
+    # Other folders beside the splits are passed over, which is noted.
     for path in others:
         passed.add(
             f"folders beside {found['train'].name}/ that are no split or have no class folders",
@@ -186,6 +190,7 @@ def _list_images(
     for place, folders, files in os.walk(class_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in folders:
+            # Links to folders are not followed.
             if (link := pathlib.Path(place, name)).is_symlink():
                 check_inside(link, root)
                 passed.add("links to folders", _inside(link, root))
@@ -218,8 +223,9 @@ def _inside(path: pathlib.Path, root: pathlib.Path) -> str:
 
 
 def check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
-    """Raises `DataError` for a link that leads out of the folder that was named, which may come
-    from a stranger.
+    """Raises `DataError` for a link that leads out of the folder that was named.
+
+    The folder may come from a stranger.
     """
     if path != root and path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
         raise DataError(

@@ -33,6 +33,7 @@ def read_idx(path: pathlib.Path, num_dims: int) -> np.ndarray:
     """
     with opened(path) as stream:
         header = stream.read(4 + 4 * num_dims)
+        # The header tells the type, the number of axes and their lengths.
         magic = header[:4].hex()
         expected_magic = bytes([0, 0, _UINT8, num_dims]).hex()
         if magic != expected_magic:
@@ -42,6 +43,7 @@ def read_idx(path: pathlib.Path, num_dims: int) -> np.ndarray:
             )
         if len(header) < 4 + 4 * num_dims:
             raise DataError(f"{path} ends within its header: {REMEDY}")
+        # Bound the size before anything of it is read.
         shape = struct.unpack(f">{num_dims}I", header[4:])
         check_image_array(path, shape, MAX_PUBLISHED_BYTES)
         size = math.prod(shape)

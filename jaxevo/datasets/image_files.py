@@ -44,7 +44,7 @@ def _refuse(error: OSError) -> None:
 
 
 def read_image(path: pathlib.Path, form: InputForm) -> np.ndarray:
-    """One image file as a network's input.
+    """Reads an image file as a network's input.
 
     Args:
         path: The file.

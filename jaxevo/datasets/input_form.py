@@ -1,8 +1,8 @@
-"""How any image becomes a network's input: one object, made from the training images and saved with
-the weights.
+"""The form of a network's inputs: made from the training images, saved with the weights.
 
-Training, validation, test and prediction all go through `InputForm.to_input`; nothing else converts
-images, so the same image gives the same array everywhere.
+By it any image becomes an input. Training, validation, test and prediction all go through
+`InputForm.to_input`; nothing else converts images, so the same image gives the same array
+everywhere.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ _MAX_VALUE = 1e9  # of a pixel, in documents read back
 
 @dataclasses.dataclass(frozen=True)
 class InputForm:
-    """Size, channels, way of resizing, range of stored values, and what lies behind transparent
-    pixels.
+    """Size, channels, way of resizing, range of stored values, and background.
 
     Attributes:
         height: Of an input, in pixels.
@@ -96,8 +95,9 @@ class InputForm:
         return resize_images(pixels, self.image_shape, self.resize)
 
     def from_array(self, array: np.ndarray, what: str = "the images") -> np.ndarray:
-        """Inputs of an array [M, H, W] or [M, H, W, C] in the training images' range, for
-        predictions.
+        """Inputs of an array [M, H, W] or [M, H, W, C], for predictions.
+
+        The array is in the training images' range.
         """
         values = array[..., None] if array.ndim == 3 else array
         if (
@@ -117,20 +117,19 @@ class InputForm:
         if not self.background:
             raise DataError(
                 f"{what} has transparent pixels, which the training images have not: give a "
-                "background "
-                f"({' or '.join(BACKGROUNDS)}) or save it without transparency"
+                f"background ({' or '.join(BACKGROUNDS)}) or save it without transparency"
             )
         return composite(pixels, alpha, self.background)
 
     def describe(self) -> str:
-        """In words, for the line before a run."""
+        """The form in words, for the line before a run."""
         channels = "grey" if self.channels == 1 else "colours"
         behind = f", transparent pixels on {self.background}" if self.background else ""
         way = "" if self.resize == "stretch" else f" by {self.resize}"
         return f"{self.height}x{self.width} pixels{way}, {channels}, values {self.values}{behind}"
 
     def to_json(self) -> dict[str, Any]:
-        """Of numbers and strings, read back by `from_json`."""
+        """A document of numbers and strings, read back by `from_json`."""
         return {
             "size": [self.height, self.width],
             "channels": self.channels,
@@ -141,7 +140,7 @@ class InputForm:
 
     @classmethod
     def from_json(cls, document: Any) -> InputForm:
-        """From `to_json`'s document, which may come from a stranger.
+        """Reads a document of `to_json`, which may come from a stranger.
 
         Raises `DataError` for anything else.
         """
@@ -162,8 +161,9 @@ class InputForm:
 
     @classmethod
     def assumed(cls, image_shape: tuple[int, int, int], resize: str = "stretch") -> InputForm:
-        """What weights saved before version 0.3 mean: values from 0 to 255 and no transparent
-        pixels.
+        """The form that weights saved before version 0.3 mean.
+
+        Values are from 0 to 255, and no pixel is transparent.
         """
         return cls(*image_shape, resize)
 

@@ -1,5 +1,6 @@
-"""USPS as LIBSVM's page publishes it: lines of `label index:value ...`, 256 pixels in [-1, 1],
-label 1 is digit 0.
+"""USPS as LIBSVM's page publishes it.
+
+A line is `label index:value ...`, with 256 pixels in [-1, 1]; label 1 is digit 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a data set's name or path to images: the functions that the rest of the program calls."""
+"""Loading of images by a data set's name or path, for the rest of the program."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def load_search_data(
     seed: int = 0,
     options: ReadOptions | None = None,
 ) -> SearchData:
-    """Loads the training split and divides it into training and validation images, unless the data
-    have their own.
+    """Loads the training split, divided into training and validation images.
+
+    Data with validation images of their own are not divided.
 
     Args:
         dataset: See `open_dataset`.
@@ -68,6 +69,7 @@ def load_search_data(
     Raises:
         DataError: The data cannot be had or not be divided like that.
     """
+    # Refuse impossible numbers before anything is read.
     if not 0 < validation_fraction < 1:
         raise DataError(
             f"validation_fraction={validation_fraction} is not possible: it lies in (0, 1)"
@@ -79,6 +81,7 @@ def load_search_data(
     _check_sizes(image_size, resize)
     opened = open_dataset(dataset, data_dir).divided()
     read = _read_train(opened, image_size, resize, options)
+    # Take the data's own validation split, or split one off the training images.
     rest, notes = np.arange(len(read.images)), list(read.notes)
     if opened.validation is not None:
         validation, skipped = opened.validation.read(read.form, options)
@@ -93,6 +96,7 @@ def load_search_data(
             read.images.take(off),
             f"{validation_fraction:.0%} of the training images",
         )
+    # Count repeated images before the subset is drawn: its size does not change the number.
     repeated = count_duplicates(validation, read.images.take(rest))
     if train_examples:
         rest = rest[stratified_subset(read.images.labels[rest], train_examples, seed)]
@@ -100,6 +104,7 @@ def load_search_data(
         notes.append(
             f"{repeated} validation images are training images too, which flatters their accuracy"
         )
+    # Put the images together with a summary of the data.
     train = read.images.take(rest)
     summary = _summary(opened, read.form, tuple(notes), len(train), len(validation), origin)
     content = content_key(read.images)
@@ -125,6 +130,7 @@ def load_training_data(
     notes = read.notes
     if opened.validation is not None:
         validation, skipped = opened.validation.read(read.form, options)
+        # Validation images of the data's own are trained on too.
         joined = (
             np.concatenate(pair) for pair in zip(_arrays(images), _arrays(validation), strict=True)
         )
@@ -171,6 +177,7 @@ def load_test_data(
     opened = open_dataset(dataset, data_dir).divided()
     if form is None:
         check_method(resize)
+        # The form that the data's own training images give.
         form, _ = make_form(opened.train.pixels.measure(options.pixel_range), 0, resize)
         if image_shape:
             height, width, channels = image_shape
@@ -205,10 +212,12 @@ def load_scored_data(
     """
     options = options or ReadOptions()
     opened = open_dataset(dataset, data_dir)
+    # The test split, or of data that the network was trained on a part of, the rest.
     if not opened.whole or same_dataset(opened.name, trained_on):
         return _read_test(opened.divided(), form, class_names, options)
     if was_trained_on(dataset, data_dir, form=form, train_digest=train_digest, options=options):
         return _read_test(opened.divided(), form, class_names, options)
+    # Data without a split are scored whole.
     whole = opened.train
     entire = dataclasses.replace(opened, test=lambda: whole, num_test=len(whole))
     return _read_test(entire, form, class_names, options, "all of them")
@@ -222,7 +231,7 @@ def was_trained_on(
     train_digest: str,
     options: ReadOptions | None = None,
 ) -> bool:
-    """Whether data without an official split are, under whatever path, those of a network.
+    """True if data without an official split are those of a network, under whatever path.
 
     Args:
         dataset: See `open_dataset`.
@@ -234,6 +243,7 @@ def was_trained_on(
     opened = open_dataset(dataset, data_dir)
     if not train_digest or not opened.whole:
         return False
+    # Read the training part in the network's own form, and compare its digest.
     images, _ = opened.divided().train.read(form, options or ReadOptions())
     return content_key(images) == train_digest
 
@@ -249,6 +259,7 @@ def _read_train(opened: Dataset, image_size: int, resize: str, options: ReadOpti
     form, note = make_form(opened.train.pixels.measure(options.pixel_range), image_size, resize)
     form = options.apply(form)
     images, skipped = opened.train.read(form, options)
+    # A class all of whose images were passed over cannot be learned.
     lost = np.setdiff1d(opened.train.labels, images.labels)
     if lost.size:
         raise DataError(

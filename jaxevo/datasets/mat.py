@@ -38,9 +38,8 @@ _NUMBERS = {
     12: "i8",
     13: "u8",
 }
-_NUMERIC_CLASSES = range(
-    6, 16
-)  # of an array: double to uint64; the others are cells, structures, text and so on
+# Classes of an array, double to uint64; the others are cells, structures, text and so on.
+_NUMERIC_CLASSES = range(6, 16)
 _COMPLEX = 0x0800
 _LIMIT = MAX_PUBLISHED_BYTES
 _MAX_RATIO = 4  # of unpacked to packed bytes: SVHN has 1.2
@@ -55,6 +54,7 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
             arrays.update(_parse_array(order, element, ("X", "y")))
         except ValueError as error:
             raise DataError(f"{path} has a damaged array ({error}): {REMEDY}") from error
+    # Both arrays must be there, with the shapes and labels of SVHN.
     missing = [name for name in ("X", "y") if name not in arrays]
     if missing:
         raise DataError(
@@ -67,6 +67,7 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
         raise DataError(
             f"{path} has X {images.dtype} {list(images.shape)}, not uint8 [32, 32, 3, M]: {REMEDY}"
         )
+    # Images first, as everywhere.
     images = images.transpose(3, 0, 1, 2)
     check_image_array(path, images.shape)
     if len(images) != len(labels):
@@ -77,17 +78,20 @@ def read_split(paths: Sequence[pathlib.Path]) -> Images:
 
 
 def _elements(path: pathlib.Path) -> Iterator[tuple[str, memoryview]]:
-    """The file's arrays, unpacked, each with the byte order ("<" or ">"); at most `_LIMIT` bytes in
-    all.
+    """The file's arrays, unpacked, each with the byte order ("<" or ">").
+
+    They have at most `_LIMIT` bytes in all.
     """
     check_regular(path)
     with read_errors(path):
         if path.stat().st_size > _LIMIT:
             raise DataError(f"{path} is larger than {_LIMIT >> 20} MiB: it is not SVHN, {REMEDY}")
         raw = memoryview(path.read_bytes())
+    # The header tells the byte order and the version.
     order = {b"IM": "<", b"MI": ">"}.get(bytes(raw[126:128]))
     if order is None or bytes(raw[124:126]) not in (b"\x00\x01", b"\x01\x00"):
         raise DataError(f"{path} is no MATLAB 5 file: {REMEDY}")
+    # Go through the elements, unpacking no more than there is room for.
     limit = min(_LIMIT, max(MAX_UNPACKED_BYTES, _MAX_RATIO * len(raw)))
     room, start = limit, _HEADER_BYTES
     while start < len(raw):

@@ -1,5 +1,6 @@
-"""A person's data as an `.npz` file: Keras's names (`x_train`, `y_train`, ...), MedMNIST's
-(`train_images`, ...).
+"""A person's data as an `.npz` file.
+
+Names are Keras's (`x_train`, `y_train`, ...) or MedMNIST's (`train_images`, ...).
 
 Test and validation arrays may be left out. The directory of the archive and each array's header are
 checked before anything is unpacked, arrays of objects, which would be unpickled, are refused, and
@@ -37,7 +38,7 @@ _REMEDY = "save it anew with numpy.savez_compressed"
 
 @dataclasses.dataclass(frozen=True)
 class _Header:
-    """What an array says of itself; `values` is the number of its values."""
+    """An array's header; `values` is the number of its values."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -49,7 +50,7 @@ class _Header:
 
 
 class _File(io.FileIO):
-    """A file of which nobody reads much at once:
+    """A file of which nobody reads much at once.
 
     `zipfile` would take a directory of any length into the memory.
     """
@@ -66,15 +67,18 @@ class _File(io.FileIO):
 def open_npz(path: pathlib.Path) -> Dataset:
     """Finds the splits and checks the form of each: names, shapes, types, labels, no pixel."""
     keys, others = _find_keys(path)
+    # Number the classes of the training labels.
     raw = {role: _labels(path, y) for role, (_, y) in keys.items()}
     classes = classes_of(f"{path}, {keys['train'][1]},", raw["train"])
     pixels: dict[str, ArrayPixels] = {}
     parts: dict[str, Part] = {}
+    # Check the arrays of each split.
     for role, (x, y) in keys.items():
         labels = number_classes(f"{path}, {y},", raw[role], classes, keys["train"][1])
         pixels[role] = _pixels(path, x, len(labels))
         parts[role] = Part(pixels[role], labels)
     names = tuple(map(str, classes.tolist()))
+    # Note what was passed over, and classes that a split lacks.
     notes = [f"passed over: the arrays {', '.join(others)}"] if others else []
     for role in ("validation", "test"):
         if role in parts:
@@ -93,13 +97,14 @@ def open_npz(path: pathlib.Path) -> Dataset:
 
 
 def _find_keys(path: pathlib.Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """By split the names of its images and labels, and the other arrays' names."""
+    """Names of the images and labels of each split, and names of the other arrays."""
     with read_errors(path, _REMEDY):
         try:
             with _opened(path) as archive:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise DataError(f"{path} is no .npz file ({str(error)[:200]}): {_REMEDY}") from error
+    # Find the arrays of each split by any of the known names.
     folded = {name.casefold(): name for name in names}
     found: dict[str, tuple[str, str]] = {}
     for role in SPLITS:
@@ -158,7 +163,7 @@ def _pixels(path: pathlib.Path, key: str, num_labels: int) -> ArrayPixels:
 
 
 def _order(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
-    """Which axes are images, rows, columns and channels; `None`: there is no such axis."""
+    """The axes of images, rows, columns and channels; `None`: there is no such axis."""
     if len(shape) == 3:
         return 0, 1, 2, None
     if len(shape) == 4 and shape[3] in (1, 3):
@@ -174,8 +179,9 @@ def _order(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
 
 
 def _check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
-    """Raises `DataError` if a split has other channels than the training images, before anything is
-    trained.
+    """Raises `DataError` if a split has other channels than the training images.
+
+    It is called before anything is trained.
     """
     if train.shape[3] != other.shape[3]:
         raise DataError(
@@ -219,14 +225,17 @@ def _ordered(block: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
-    """Raises `DataError` unless the array is of such kinds, as long as it says, and not packed as a
-    bomb is.
+    """Reads and checks an array's header.
+
+    Raises `DataError` unless the array is of one of the kinds and as long as its header says, and
+    if it is too large or packed as a bomb is.
     """
     what = f"{path}, {key},"
     with _read(path, key) as stream:
         header, start = _skip_header(stream)
     info = _member(path, key)
     packed = min(info.compress_size, path.stat().st_size)
+    # Type and size must be possible, and as much stored as the header says.
     if header.dtype.kind not in kinds:
         wanted = "numbers" if kinds == "biuf" else "numbers or words"
         raise DataError(f"{what} is of type {header.dtype}, not of {wanted}: {_REMEDY}")
@@ -238,6 +247,7 @@ def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:
         )
     if any(side < 0 for side in header.shape) or size != info.file_size - start:
         raise DataError(f"{what} holds another number of bytes than its header says: {_REMEDY}")
+    # Too many values for the packed bytes would be a bomb.
     if header.values > max(_ALLOWED_VALUES, _MAX_RATIO * packed):
         ratio = header.values // max(1, packed)
         raise DataError(

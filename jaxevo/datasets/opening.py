@@ -1,4 +1,4 @@
-"""From a data set's name, path or arrays to what it is, by the reader of its kind."""
+"""Opening of a data set by its name, its path or its arrays, with the reader of its kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALIASES = {"svhn": "svhn_cropped"}
 
 
 def same_dataset(first: str, second: str) -> bool:
-    """Whether two names or paths mean the same data."""
+    """True if two names or paths mean the same data."""
 
     def canonical(dataset: str) -> str:
         name = _ALIASES.get(dataset, dataset)

@@ -75,8 +75,8 @@ def _download_all(
     except (OSError, http.client.HTTPException) as error:
         raise DataError(
             f"{source.name} was not found in {data_dir or 'the cache'} and cannot be downloaded "
-            f"({str(error)[:200]}): "
-            f"put {names} from {os.path.dirname(files[0].urls[0])}/ into {place}"
+            f"({str(error)[:200]}): put {names} from {os.path.dirname(files[0].urls[0])}/ into "
+            f"{place}"
         ) from error
 
 
@@ -98,8 +98,9 @@ def _download(file: OriginalFile, folder: pathlib.Path) -> pathlib.Path:
 
 
 def _fetch(url: str, checksum: str, target: pathlib.Path) -> None:
-    """Downloads to a temporary file and renames it, so that no half file is ever taken for a whole
-    one.
+    """Downloads to a temporary file and renames it.
+
+    So no half file is ever taken for a whole one.
     """
     _log.info("downloading %s", url)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -115,6 +116,7 @@ def _fetch(url: str, checksum: str, target: pathlib.Path) -> None:
                 if size > _MAX_DOWNLOAD:
                     raise OSError(f"it is larger than {_MAX_DOWNLOAD >> 20} MiB")
                 out.write(chunk)
+        # Only a file with the published checksum gets its name.
         algorithm, expected = checksum.split(":")
         if (actual := hash_file(part, algorithm)) != expected:
             raise OSError(f"its {algorithm} is {actual}, not {expected}")

@@ -48,8 +48,9 @@ Picture = pathlib.Path | Encoded
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What an image file says of itself: its size as shown (cameras store a rotation) and its kind
-    of pixels.
+    """An image file's header: its size as shown and its kind of pixels.
+
+    Cameras store a rotation, which the size allows for.
     """
 
     height: int
@@ -60,7 +61,7 @@ class Header:
 
 
 def read_header(picture: Picture) -> Header:
-    """Without decoding a pixel."""
+    """Reads an image file's header, without decoding a pixel."""
     with _opened(picture) as image:
         width, height = image.size
         if image.mode not in _GREY | _DEEP | _COLOUR:
@@ -108,18 +109,15 @@ def decode(
 
 
 def _turned(image: Image.Image) -> bool:
-    return image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) in (
-        5,
-        6,
-        7,
-        8,
-    )  # Pillow turns TIFF
+    # Pillow turns TIFF itself.
+    return image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
 
 
 @contextlib.contextmanager
 def _opened(picture: Picture) -> Iterator[Image.Image]:
-    """Opens an image; whatever Pillow raises on a damaged one, in the `with` block too, becomes a
-    `DataError`.
+    """Opens an image.
+
+    Whatever Pillow raises on a damaged image, in the `with` block too, becomes a `DataError`.
     """
     file = io.BytesIO(picture.data) if isinstance(picture, Encoded) else picture
     with warnings.catch_warnings():

@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]  # images done, of how many
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What training images are like."""
+    """Measurements of the training images."""
 
     sides: tuple[tuple[int, int], ...]  # the different heights and widths
     channels: int
@@ -30,8 +30,9 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """Inputs, uint8 [K, H, W, C], the positions of the images they were made of, and the files that
-    were skipped.
+    """Inputs, uint8 [K, H, W, C], with the positions of their images.
+
+    The files that were skipped are listed too.
     """
 
     images: np.ndarray
@@ -45,11 +46,11 @@ class Pixels(Protocol):
     def __len__(self) -> int: ...
 
     def take(self, indices: np.ndarray) -> Pixels:
-        """Those at `indices`, sorted integers [K]."""
+        """The pixels of the images at `indices`, sorted integers [K]."""
         ...
 
     def measure(self, values: ValueRange | None = None) -> Measured:
-        """What they are like; their range is `values`, if a person says so."""
+        """Measures the images; their range is `values`, if a person says so."""
         ...
 
     def read(self, form: InputForm, skip_unreadable: bool, progress: Progress) -> Read:

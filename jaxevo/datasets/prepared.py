@@ -42,7 +42,7 @@ def load_published(source: Source, data_dir: str | None, split: str) -> Images:
 
 
 def count_published(source: Source, data_dir: str | None, split: str) -> int:
-    """How many images a split has, without reading them; `load_published` prepared it."""
+    """Number of a split's images, without reading them; `load_published` prepared it."""
     root = cache_dir() / "tfds" / _fingerprint(locate(source, data_dir))
     with _damaged(root):
         records = _make_builder(source, root, {}).as_data_source(split)
@@ -66,8 +66,9 @@ def _fingerprint(files: Mapping[str, Sequence[pathlib.Path]]) -> str:
 
 @contextlib.contextmanager
 def _locked(root: pathlib.Path) -> Iterator[None]:
-    """Lets one process at a time prepare under `root`; the system drops the lock of a process that
-    was killed.
+    """Lets one process at a time prepare under `root`.
+
+    The system drops the lock of a process that was killed.
     """
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("w") as file:
@@ -115,16 +116,16 @@ def _make_builder(source: Source, root: pathlib.Path, splits: Mapping[str, Image
 def _prepare(
     source: Source, root: pathlib.Path, files: Mapping[str, Sequence[pathlib.Path]]
 ) -> None:
-    """Reads the originals and has TFDS write them: into a temporary folder, which it renames at the
-    end.
+    """Reads the originals and has TFDS write them.
+
+    TFDS writes into a temporary folder, which it renames at the end.
     """
     # Read before TFDS starts, which would wrap the readers' errors in its own.
     splits = {split: _checked(source, paths) for split, paths in files.items()}
     import tensorflow_datasets as tfds
 
-    for leftover in (root / source.name).glob(
-        "*incomplete*"
-    ):  # of a process that was killed; we hold the lock
+    # Leftovers are of a process that was killed, since we hold the lock.
+    for leftover in (root / source.name).glob("*incomplete*"):
         shutil.rmtree(leftover, ignore_errors=True)
     config = tfds.download.DownloadConfig(
         try_download_gcs=False,
@@ -135,9 +136,8 @@ def _prepare(
     builder = _make_builder(source, root, splits)
     downloads = root / "unused"  # TFDS wants a folder; its default lies in the person's home
     try:
-        with contextlib.redirect_stdout(
-            io.StringIO()
-        ):  # it prints two lines whatever the verbosity
+        # TFDS prints two lines whatever the verbosity.
+        with contextlib.redirect_stdout(io.StringIO()):
             builder.download_and_prepare(download_dir=downloads, download_config=config)
     except Exception as error:  # a full disk shows in several ways
         raise _unwritable(root, error) from error

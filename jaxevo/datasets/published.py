@@ -49,7 +49,9 @@ def _part(name: str, images: Images) -> Part:
 
 
 def _read(source: Source, data_dir: str | None, split: str) -> Images:
-    """Raises `DataError` if the files are known to be another data set's, which often have the same
+    """Reads a split's files.
+
+    Raises `DataError` if the files are known to be another data set's, which often have the same
     names.
     """
     images = load_published(source, data_dir, split)
@@ -59,15 +61,15 @@ def _read(source: Source, data_dir: str | None, split: str) -> Images:
             place = locate(source, data_dir)[split][0].parent
             raise DataError(
                 f"{place} holds {other.name}'s files, not {source.name}'s: use "
-                f"dataset={other.name}, or put "
-                f"{source.name}'s into a folder {source.name}/"
+                f"dataset={other.name}, or put {source.name}'s into a folder {source.name}/"
             )
     return images
 
 
 def content_digests(images: Images) -> tuple[str, str]:
-    """MD5 of images and labels as unpacked IDX files, however they were packed; empty for other
-    shapes.
+    """MD5 of images and labels as unpacked IDX files, however they were packed.
+
+    Both are empty for other shapes.
     """
     if images.images.shape[3] != 1:
         return "", ""
@@ -84,8 +86,9 @@ def content_digests(images: Images) -> tuple[str, str]:
 
 
 def _is_published(source: Source, data_dir: str | None, train: Images) -> bool:
-    """Whether the training images have the content, or their files the checksums, that were
-    published.
+    """True if the training images have the content that was published.
+
+    Files with the published checksums count too.
     """
     if source.contents:
         return content_digests(train) == source.contents["train"]

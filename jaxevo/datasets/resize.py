@@ -35,8 +35,10 @@ def resize_images(
             "possible"
         )
     check_image_array("resized data", (max(1, len(images)), *image_shape))
+    # Colours become grey where the result has one channel, or the ink is sought.
     if images.shape[3] == 3 and (channels == 1 or method == "mnist_box"):
         images = _to_grey(images)
+    # Boxing is done even to images that have the size already.
     if method == "mnist_box" or images.shape[1:3] != (height, width):
         resize_one = _boxed if method == "mnist_box" else _stretched
         resized = np.empty((len(images), height, width, images.shape[3]), np.uint8)
@@ -53,8 +55,9 @@ def check_method(method: str) -> None:
 
 
 def _to_grey(images: np.ndarray) -> np.ndarray:
-    """Luminance (ITU-R 601) of [M, H, W, 3] as [M, H, W, 1], an image at a time to keep the float
-    copies small.
+    """Luminance (ITU-R 601) of [M, H, W, 3] as [M, H, W, 1].
+
+    Images are converted one at a time, to keep the float copies small.
     """
     grey = np.empty((*images.shape[:3], 1), np.uint8)
     for i, image in enumerate(images):
@@ -63,8 +66,9 @@ def _to_grey(images: np.ndarray) -> np.ndarray:
 
 
 def _stretched(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """[H, W, C] to [height, width, C]; Pillow widens the bilinear filter when it shrinks, which is
-    the antialiasing.
+    """Resizes [H, W, C] to [height, width, C].
+
+    Pillow widens the bilinear filter when it shrinks, which is the antialiasing.
     """
     pixels = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
     return np.asarray(pixels.resize((width, height), Image.Resampling.BILINEAR)).reshape(
@@ -73,8 +77,9 @@ def _stretched(image: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _boxed(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """[H, W, 1] to [height, width, 1] with the ink placed as in MNIST; an image without ink is
-    black.
+    """Resizes [H, W, 1] to [height, width, 1], with the ink placed as in MNIST.
+
+    An image without ink is black.
     """
     canvas = np.zeros((height, width, 1), np.uint8)
     ink = image[..., 0] > _INK * max(1, int(image.max()))
@@ -99,10 +104,10 @@ def _boxed(image: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _offset(mass: np.ndarray, side: int) -> int:
-    """Where to put a digit with these sums over rows (or columns) so that its mass is centred on
-    pixel `side / 2`.
+    """Position of a digit that puts its mass's centre on pixel `side / 2`.
 
-    That is where the real MNIST has it: its mean centre is at row and column 14.0, counted from 0.
+    `mass` are the digit's sums over rows (or columns). Pixel `side / 2` is where the real MNIST has
+    it: its mean centre is at row and column 14.0, counted from 0.
     """
     centre = float(mass @ np.arange(len(mass)) / mass.sum())
     return round(side / 2 - centre)

@@ -1,5 +1,4 @@
-"""The published data sets: which files they consist of, where these come from and how they are
-read.
+"""The published data sets: their files, and how these are had and read.
 
 Checksums of files are the publishers'; SHA-256 where one is known, else MD5. A person's files are
 often packed anew, so the content is identified too, where its checksum is known: MD5 of the
@@ -21,8 +20,9 @@ from jaxevo.datasets.base import Images
 
 @dataclasses.dataclass(frozen=True)
 class OriginalFile:
-    """A file as published: its name, its checksum (`algorithm:digits`, or empty) and the addresses
-    to try in order.
+    """A file as published.
+
+    It has a name, a checksum (`algorithm:digits`, or empty) and the addresses to try in order.
     """
 
     name: str
@@ -32,8 +32,9 @@ class OriginalFile:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A published data set; `read` reads the files of one split, in the order in which they stand
-    here.
+    """A published data set.
+
+    `read` reads the files of one split, in the order in which they stand here.
 
     Attributes:
         contents: By split the MD5 of images and labels as unpacked IDX files, where known.
@@ -66,9 +67,8 @@ _FASHION = (
 )
 _UPPER = tuple(string.ascii_uppercase)
 _LOWER = tuple(string.ascii_lowercase)
-_UNLIKE_UPPER = tuple(
-    "abdefghnqrt"
-)  # small letters of EMNIST that are not merged with their capitals
+# Small letters of EMNIST that are not merged with their capitals.
+_UNLIKE_UPPER = tuple("abdefghnqrt")
 _KANA = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 
 

@@ -34,6 +34,7 @@ def split_off(
     """
     from sklearn.model_selection import train_test_split  # here, as its import takes a second
 
+    # Refuse divisions that leave a side without some class.
     classes, counts = np.unique(labels, return_counts=True)
     part = math.ceil(len(labels) * fraction)
     if len(counts) == 0 or counts.min() < 2:
@@ -46,9 +47,8 @@ def split_off(
     if min(part, len(labels) - part) < len(classes):
         raise DataError(
             f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split "
-            "off when there are "
-            f"{len(classes)} classes, each side needs at least one a class: choose another "
-            "fraction or add images"
+            f"off when there are {len(classes)} classes, each side needs at least one a class: "
+            "choose another fraction or add images"
         )
     rest, off = train_test_split(
         np.arange(len(labels)), test_size=part, stratify=labels, random_state=seed % 2**32
@@ -59,8 +59,10 @@ def split_off(
 def _complete(
     labels: np.ndarray, rest: np.ndarray, off: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides sorted, with every class: rounding leaves small ones out of a side, which gets one
-    in exchange.
+    """Both sides sorted, with every class in each.
+
+    Rounding leaves small classes out of a side, which gets one image of them in exchange for
+    another.
     """
     sides = [np.sort(rest), np.sort(off)]
     for lacking, other in ((0, 1), (1, 0)):
@@ -81,7 +83,7 @@ def fixed_test_part(
 
 
 def training_subset(labels: np.ndarray, train_examples: int, seed: int) -> np.ndarray:
-    """What is trained on: a stratified subset of `train_examples` images, all of them for 0."""
+    """The images trained on: a stratified subset of `train_examples`, or all for 0."""
     return (
         stratified_subset(labels, train_examples, seed)
         if train_examples
@@ -90,8 +92,9 @@ def training_subset(labels: np.ndarray, train_examples: int, seed: int) -> np.nd
 
 
 def stratified_subset(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """A seeded, stratified subset of `size` images; a smaller one is part of a larger one of the
-    same seed.
+    """A seeded, stratified subset of `size` images.
+
+    A smaller subset is part of a larger one of the same seed.
     """
     num_classes = len(np.unique(labels))
     if size > len(labels):

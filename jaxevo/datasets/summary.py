@@ -1,4 +1,4 @@
-"""What was understood of a data set, in one line before a run."""
+"""A summary of a data set as it was understood, in one line before a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DataSummary:
     notes: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """One line."""
+        """The summary in one line."""
         counts = []
         if self.num_train:
             counts.append(f"{self.num_train:,} training images")

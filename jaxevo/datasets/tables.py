@@ -1,5 +1,6 @@
-"""Tables of images: CSV with a label column and a column for each pixel, parquet with encoded
-images.
+"""Tables of images: CSV or parquet.
+
+CSV has a label column and a column for each pixel; parquet has encoded images.
 
 Kaggle's digits and MNIST in CSV are of the first kind, the Hub's image data sets (`image`, `label`,
 class names in the file's metadata) of the second. A folder may hold tables of each split:
@@ -62,12 +63,14 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     """Reads the tables of each split; `tables` has at least those of "train"."""
     passed = PassedOver()
     read: dict[str, tuple[Pixels, np.ndarray, tuple[str, ...]]] = {}
+    # Read the tables of each split; a test table without labels is passed over.
     for role, paths in tables.items():
         tabled = [_read_table(path) for path in paths]
         if role != "train" and any(labels is None for _, labels, _ in tabled):
             passed.add(f"files without a label column for {role}", paths[0].name, len(paths))
             continue
         read[role] = _joined(paths, tabled)
+    # The training tables decide the classes.
     pixels, raw, names = read["train"]
     classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw)
     class_names = names or tuple(map(str, classes.tolist()))
@@ -96,8 +99,9 @@ _Table = tuple[Pixels, np.ndarray | None, tuple[str, ...]]
 
 
 def _read_table(path: pathlib.Path) -> _Table:
-    """The images, the labels (`None` if no column has them), and the class names that the file
-    says.
+    """The images, the labels, and the class names of a table.
+
+    Labels are `None` if no column has them; class names are as the file says.
     """
     check_regular(path, _REMEDY)
     try:
@@ -138,6 +142,7 @@ def _read_csv(path: pathlib.Path) -> _Table:
     import pyarrow as pa
     from pyarrow import csv
 
+    # Tell label and pixels apart; the pixels must be a square.
     columns, has_names = _csv_columns(path)
     label = _label_column(columns) if has_names else columns[0]
     pixels = [name for name in columns if name != label]
@@ -145,9 +150,9 @@ def _read_csv(path: pathlib.Path) -> _Table:
     if side**2 != len(pixels) or side < 2:
         raise DataError(
             f"{path} has {len(pixels)} columns beside the label, which is no square number of "
-            "pixels: "
-            "leave other columns out, or save the images as .npz"
+            "pixels: leave other columns out, or save the images as .npz"
         )
+    # Read in blocks, so that the size is checked before all of it is held.
     reader = csv.open_csv(
         path,
         read_options=csv.ReadOptions(column_names=columns, skip_rows=int(has_names)),
@@ -204,6 +209,7 @@ def _no_nulls(path: pathlib.Path, column: pyarrow.Array, name: str) -> np.ndarra
 def _read_parquet(path: pathlib.Path) -> _Table:
     from pyarrow import parquet
 
+    # Check the size that the metadata tells, before a row is read.
     file = parquet.ParquetFile(path)
     groups = [
         file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)
@@ -213,6 +219,7 @@ def _read_parquet(path: pathlib.Path) -> _Table:
             f"{path} has {file.metadata.num_rows} rows of {sum(groups) >> 20} MiB: use 1 row to "
             "4096 MiB"
         )
+    # Collect the encoded images and the labels.
     schema = file.schema_arrow
     image, label = _image_column(path, schema), _label_column(schema.names)
     pictures: list[Encoded] = []
@@ -261,7 +268,7 @@ def _encoded(column: Any) -> Iterator[Any]:
 
 
 def _class_names(schema: pyarrow.Schema, label: str) -> tuple[str, ...]:
-    """From the metadata that the Hub's library writes; empty if there are none."""
+    """Class names in the metadata that the Hub's library writes; empty if there are none."""
     text = (schema.metadata or {}).get(b"huggingface", b"")
     if not text or len(text) > _MAX_SCHEMA:
         return ()

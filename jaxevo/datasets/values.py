@@ -1,5 +1,6 @@
-"""The range of stored pixel values: chosen once from training images, then demanded of every other
-image.
+"""The range of stored pixel values: chosen once from training images.
+
+The range is then demanded of every other image.
 
 Images are stored as 0 to 1, 0 to 16, 0 to 255, 0 to 4095 in 16 bits and in other ways. An array
 alone does not say which: the darkest test set of 8 bits looks like one of 0 to 16. So the training
@@ -15,16 +16,8 @@ import numpy as np
 
 from jaxevo.datasets.base import DataError
 
-_TOPS = (
-    1,
-    15,
-    16,
-    255,
-    1023,
-    4095,
-    16383,
-    65535,
-)  # of integers: 1 to 16 bits, and scikit-learn's digits
+# Largest values of integers: 1 to 16 bits, and scikit-learn's digits.
+_TOPS = (1, 15, 16, 255, 1023, 4095, 16383, 65535)
 _STEPS = 255  # of the bytes that a network takes
 _DARK = 10  # an array whose own range is so many times smaller was stored in another one
 _MANY = 16  # images of which not all can be that dark by chance
@@ -32,7 +25,7 @@ _MANY = 16  # images of which not all can be that dark by chance
 
 @dataclasses.dataclass(frozen=True)
 class Extent:
-    """Which values some images have: `integers` if all are whole numbers."""
+    """The values that some images have: `integers` if all are whole numbers."""
 
     low: float
     high: float
@@ -41,7 +34,7 @@ class Extent:
 
     @classmethod
     def of(cls, values: np.ndarray, what: str) -> Extent:
-        """Of real numbers [M, ...]. Raises `DataError` if one is not finite."""
+        """Extent of real numbers [M, ...]. Raises `DataError` if one is not finite."""
         low, high = float(values.min()), float(values.max())
         if not (math.isfinite(low) and math.isfinite(high)):
             raise DataError(f"{what} has values that are not finite: use pixels from 0 to 255")
@@ -67,9 +60,8 @@ class ValueRange:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise DataError(
-                f"pixel_range={self.low:g},{self.high:g} is not possible: give the value of "
-                "black, then the "
-                "larger one of white, such as 0,255"
+                f"pixel_range={self.low:g},{self.high:g} is not possible: give the value of black, "
+                "then the larger one of white, such as 0,255"
             )
 
     def __str__(self) -> str:
@@ -77,8 +69,9 @@ class ValueRange:
 
     @property
     def tolerance(self) -> float:
-        """How far a fraction may lie outside, as rounding and resizing put it there: half a step of
-        255.
+        """Tolerance for a fraction outside the range: half a step of 255.
+
+        Rounding and resizing put fractions so far outside.
         """
         return (self.high - self.low) / (2 * _STEPS)
 
@@ -89,10 +82,10 @@ class ValueRange:
             raise DataError(self._refusal(extent, what))
 
     def check_scale(self, extent: Extent, what: str) -> None:
-        """Raises `DataError` if images of that extent lie in this range but must have been stored
-        in another one.
+        """Raises `DataError` if images of that extent must have been stored in another range.
 
-        Fractions show it at once; of whole numbers a few images may be as dark by chance.
+        They may lie in this range all the same. Fractions show another range at once; of whole
+        numbers a few images may be as dark by chance.
         """
         self.check_bounds(extent, what)
         many = extent.images >= _MANY
@@ -109,9 +102,9 @@ class ValueRange:
 
     def _refusal(self, extent: Extent, what: str) -> str:
         return (
-            f"{what} has values from {extent.low:g} to {extent.high:g}, where the training "
-            f"images' range is {self}: "
-            "store all in one range, or give the own range of other data by test_pixel_range"
+            f"{what} has values from {extent.low:g} to {extent.high:g}, where the training images' "
+            f"range is {self}: store all in one range, or give the own range of other data by "
+            "test_pixel_range"
         )
 
     def to_bytes(self, values: np.ndarray) -> np.ndarray:
@@ -147,8 +140,7 @@ def choose_range(extent: Extent, what: str) -> ValueRange:
     if found is None:
         raise DataError(
             f"{what} has values from {extent.low:g} to {extent.high:g}: use pixels from 0 to 255 "
-            "or floats "
-            "from 0 to 1, or give their pixel_range"
+            "or floats from 0 to 1, or give their pixel_range"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Experiments of several trainings or searches:
+"""Experiments of several trainings or searches.
 
-full evaluation, comparison of strategies, the paper's tables.
+They are full evaluation, comparison of strategies, and the paper's tables.
 """

@@ -1,6 +1,6 @@
-"""A comparison of strategies:
+"""A comparison of strategies: a search of each for each seed.
 
-a search of each for each seed, all with the same number of trainings.
+All searches have the same number of trainings.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from jaxevo.run.search import run_search
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.fit import DivergedError
 
-CANDIDATES = (
-    20  # at most so many for each training, should nearly all be isomorphic to earlier ones
-)
+# Most candidates for each training, in case nearly all are isomorphic to earlier ones.
+CANDIDATES = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What is compared.
+    """A comparison to carry out: strategies, seeds, budget and folder.
 
     Attributes:
         configs: The configuration of each strategy, by its name, in the order of the tables.
@@ -61,12 +60,14 @@ class Comparison:
 
 
 def run_comparison(comparison: Comparison, console: Console) -> tuple[list[Outcome], list[Failure]]:
-    """Carries one search after the other to its end; one that fails does not keep the others from
-    it.
+    """Carries one search after the other to its end.
+
+    A search that fails does not keep the others from theirs.
     """
     outcomes: list[Outcome] = []
     failures: list[Failure] = []
     searches = comparison.searches()
+    # Each search has a folder of its own, where it is resumed.
     for number, (name, config) in enumerate(searches, 1):
         path = comparison.path / f"{name}-seed{config.seed}"
         reporter = RunReporter(config, console)
@@ -87,6 +88,7 @@ def run_comparison(comparison: Comparison, console: Console) -> tuple[list[Outco
             failures.append(Failure(name, config.seed, f"{path}: {error}"))
     if not outcomes:
         raise InputError(f"every search failed; the last, {failures[-1].reason}")
+    # Order by strategy as configured, then by seed.
     order = {name: k for k, name in enumerate(comparison.configs)}
     return sorted(outcomes, key=lambda each: (order[each.strategy], each.seed)), failures
 
@@ -100,15 +102,16 @@ def write_comparison(
     dataset = searches[0][1].data.dataset
     caption = (
         f"Strategies on {dataset}: {comparison.trainings} trainings a search, preset "
-        f"{comparison.preset}. "
-        "Mean ± standard deviation over seeds; test accuracy is that of the winner after the final "
-        "training."
+        f"{comparison.preset}. Mean ± standard deviation over seeds; test accuracy is that of the "
+        "winner after the final training."
     )
     settings = {name: flatten(config) for name, config in searches if config.seed == 0}
+    # The tables: Markdown, CSV and JSON.
     text = tables.markdown(outcomes, caption, failures)
     write_text(path / "comparison.md", text)
     write_csv(path / "comparison.csv", tables.table_rows(outcomes))
     write_json(path / "comparison.json", tables.document(outcomes, settings, failures))
+    # The plots: best fitness by trainings, and test error by parameters.
     seeds = comparison.seeds
     over = f"mean of {seeds} seeds and from the worst to the best" if seeds > 1 else "one seed"
     curves = charts.best_so_far(tables.curves(outcomes), f"{dataset}, {over}")

@@ -1,6 +1,6 @@
-"""Full evaluation of one model:
+"""Full evaluation of one model.
 
-trained with several seeds, or read back, and scored on test images.
+The model is trained with several seeds, or read back, and scored on test images.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from jaxevo.training.classifier import Classifier, Source, train_classifiers
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationTask:
-    """Which model is trained on what, how often, and where it is kept.
+    """A training and scoring of a model: the data, the number of seeds, and the folder.
 
     Attributes:
         model: The genome or hand-designed network.
@@ -101,6 +101,7 @@ def load_tests(
         dataset, data_dir, form=form, train_digest=source.content, options=options
     )
     if not own:
+        # Both ways of resizing, unless the images have the size of the inputs already.
         sides = open_dataset(dataset, data_dir).train.pixels.measure(BYTES).sides
         methods = methods if sides == ((form.height, form.width),) else METHODS
     return {
@@ -132,6 +133,7 @@ def score_weights(
         options: How the data's images are to be understood.
         message: Told what was understood of the data.
     """
+    # Read the network, and the images in its form.
     classifier = Classifier.load(folder)
     dataset = dataset or classifier.source.dataset
     tests = load_tests(classifier.source, classifier.form, dataset, data_dir, options)
@@ -189,8 +191,10 @@ def _load(task: EvaluationTask, message: Callable[[str], None]) -> _Loaded:
     train = loaded.images
     if isinstance(task.model, Genome):
         task.network.check_image(*train.images.shape[1:3])
+    # The network is built for the images trained on.
     builder = NetworkBuilder.for_images(task.network, train.images, len(loaded.class_names))
     source = Source(task.trained_on, loaded.class_names, task.resize, loaded.form, loaded.content)
+    # The test images, of the same data or of other data.
     dataset = task.tested_on or task.trained_on
     foreign = not same_dataset(dataset, task.trained_on)
     options = task.test_options if foreign else task.options
@@ -201,6 +205,7 @@ def _load(task: EvaluationTask, message: Callable[[str], None]) -> _Loaded:
         message(next(iter(scored.values())).summary.describe())
     if note := duplicates_note(next(iter(tests.values())), train):
         message(note)
+    # Drawn here only so that a subset that cannot be drawn is refused early.
     training_subset(train.labels, task.train_examples, task.seeds[0])
     return _Loaded(train, tests, builder, source)
 
@@ -216,6 +221,7 @@ def _train_and_score(
         "training": dataclasses.asdict(task.training),
         "train_images": task.train_examples or len(train),
     }
+    # A folder belongs to one training with its settings.
     if task.folder is not None:
         network = {"network": dataclasses.asdict(task.network), "images": train.digest()}
         claim_folder(task.folder, settings | describe(task.model) | network)

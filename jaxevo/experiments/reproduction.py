@@ -1,6 +1,6 @@
-"""The paper's tables made again:
+"""The paper's tables made again, beside the published figures.
 
-what is missing is trained, and written beside the published figures.
+Missing trainings are carried out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from jaxevo.versions import changed_versions, versions
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Which table is made, at which budget, and where.
+    """A table to make: its budget, models and folder.
 
     Attributes:
         table: One of `paper_tables.TABLES`.
@@ -80,6 +80,7 @@ def reproduce(plan: Plan, console: Console) -> None:
         ]
         for number, (model, task) in enumerate(parts):
             made.say(f"{LABELS[model]}, trained on {task.trained_on}, tested on {task.tested_on}")
+            # Make the rows of this model, and write the table as far as it is made.
             rows[number] = made.rows(model, task)
             for row in rows[number]:
                 made.say(f"  {paper_tables.sentence(row)}")
@@ -119,12 +120,12 @@ class Reproduction:
         return {method: test.images for method, test in scored.items()}
 
     def source(self, task: Task) -> Source:
-        """What is trained on, as saved weights name it."""
+        """The data trained on, as saved weights name it."""
         data = self.train[task.trained_on]
         return Source(task.trained_on, data.class_names, data.form.resize, data.form, data.content)
 
     def builder(self, task: Task) -> NetworkBuilder:
-        """What networks are built for."""
+        """The builder of a task's networks."""
         network = self.budget.networks[task.trained_on]
         classes = self.train[task.trained_on].class_names
         return NetworkBuilder(network, self.shape(task), len(classes))
@@ -138,8 +139,10 @@ class Reproduction:
             architecture = self.architecture(model)
         except (SearchFailedError, DivergedError) as error:
             return [row | {"seeds": len(self.seeds), "note": f"failed: {error}"}]
+        # Train the seeds that are missing.
         folder = self.path / f"{model}-{task.trained_on}"
         trained = self.fit(folder, architecture, task)
+        # Describe the model and its training, and score the seeds unless one failed.
         notes = (self.provenance(model), row["note"], *_other_versions(trained))
         row |= self.described(architecture, task, trained) | {
             "note": "; ".join(filter(None, notes))
@@ -194,7 +197,7 @@ class Reproduction:
         return self.search(model) if model in SEARCHED else _shipped(model)[0]
 
     def provenance(self, model: str) -> str:
-        """Where a genome comes from; nothing for hand-designed networks."""
+        """Origin of a genome; nothing for hand-designed networks."""
         if model in MODELS:
             return ""
         if model in SEARCHED:
@@ -220,8 +223,9 @@ class Reproduction:
             return find_winner(task, reporter).genome
 
     def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
-        """Trains those seeds that are not there; of each seed seconds, device, versions, and why it
-        failed if so.
+        """Trains the seeds that are missing.
+
+        Returns, for each seed, its seconds, device, versions and, if it failed, the reason.
         """
         images = self.train[task.trained_on].images
         builder = self.builder(task)
@@ -248,6 +252,7 @@ class Reproduction:
             )
 
         images = self.train[task.trained_on].images
+        # Train and save; a training that diverges is recorded as failed.
         checkpoints = folder / "checkpoints"
         begin = time.perf_counter()
         failure = None
@@ -271,6 +276,7 @@ class Reproduction:
         except DivergedError as error:
             failure = str(error)
             seconds = time.perf_counter() - begin
+        # The record is written last: where it is, the seed is done.
         about = {
             "seconds": seconds,
             "device": device_name(),
@@ -283,11 +289,13 @@ class Reproduction:
     def score(
         self, folder: pathlib.Path, seed: int, task: Task, classifier: Classifier | None = None
     ) -> dict[str, float]:
-        """Accuracy by the way the test images were resized; measured once for each training and
-        test images.
+        """Accuracy by the way the test images were resized.
+
+        It is measured once for each training and test images.
         """
         tests = self.tests[task]
         document = folder / f"seed{seed}-{task.tested_on}.json"
+        # Take the accuracy measured before, if it was on the same images.
         digests = {f"{method} images": test.digest() for method, test in tests.items()}
         kinds = dict.fromkeys(digests, str) | dict.fromkeys(tests, float)
         known = paper_tables.read_part(document, kinds) if document.exists() else {}
@@ -325,6 +333,7 @@ class Reproduction:
             "training, Student's over",
             "several.",
         ]
+        # The networks of each data set, and whether its split is the official one.
         tasks = {task.trained_on: task for task in self.table.tasks}
         for name, task in tasks.items():
             network = self.budget.networks[name]
@@ -356,5 +365,5 @@ def _shipped(model: str) -> tuple[Genome, dict[str, Any]]:
 
 
 def _other_versions(parts: list[dict[str, Any]]) -> list[str]:
-    """What finished parts were made with, where it is not what is here now."""
+    """Versions with which finished parts were made, where other ones are here now."""
     return sorted({f"trained with {change}" for part in parts for change in changed_versions(part)})

@@ -1,8 +1,8 @@
-"""Hand-designed networks, to be put beside what a search finds; a `Baseline` is usable wherever a
-genome is.
+"""Hand-designed networks, to be put beside the networks that a search finds.
 
-They take the same images, training and precision as a genome's network; of its settings nothing
-else concerns them. Activations are `[C, H, W, N]` as in `ops`.
+A `Baseline` is usable wherever a genome is. The networks take the same images, training and
+precision as a genome's network; no other setting of it concerns them. Activations are
+`[C, H, W, N]` as in `ops`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,8 @@ from jaxevo.networks.genome_network import BatchNorm, constant, image_batch, wei
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
 
-RESNET18_STAGES = (
-    64,
-    128,
-    256,
-    512,
-)  # channels; two blocks each, halved in size before all but the first
+# Channels of the stages: two blocks each, halved in size before all but the first.
+RESNET18_STAGES = (64, 128, 256, 512)
 SMALL_CNN_CHANNELS = (16, 32, 48)
 
 
@@ -56,8 +52,9 @@ class ConvBatchNorm(nnx.Module):
 
 
 class Block(nnx.Module):
-    """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution where size or channels
-    change.
+    """Two 3x3 convolutions and a shortcut.
+
+    The shortcut is a 1x1 convolution where size or channels change.
     """
 
     def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, stride: int):
@@ -133,7 +130,7 @@ class ResNet18(_Classifier):
 
     @staticmethod
     def complexity(image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
-        """By arithmetic, before anything is allocated."""
+        """Size of the network by arithmetic, before anything is allocated."""
         height, width, in_channels = image_shape
         height, width = -(-height // 2), -(-width // 2)
         parts = [_convolution(in_channels, RESNET18_STAGES[0], 7, height, width)]
@@ -149,9 +146,9 @@ class ResNet18(_Classifier):
 
 
 class SmallCNN(_Classifier):
-    """Three 3x3 convolutions with batch norm and ReLU, the first two followed by a 2x2 average:
+    """Three 3x3 convolutions with batch norm and ReLU: 19 k parameters.
 
-    19 k parameters.
+    Each of the first two is followed by a 2x2 average.
     """
 
     min_side = 4  # else nothing is left after two averages
@@ -179,7 +176,7 @@ class SmallCNN(_Classifier):
 
     @staticmethod
     def complexity(image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
-        """By arithmetic, before anything is allocated."""
+        """Size of the network by arithmetic, before anything is allocated."""
         height, width, in_channels = image_shape
         parts = []
         for channels in SMALL_CNN_CHANNELS:
@@ -195,7 +192,10 @@ BASELINES = dict[str, type[ResNet18] | type[SmallCNN]](
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """One of `BASELINES` by name. Raises `InputError` for another name."""
+    """A hand-designed network of `BASELINES`, by name.
+
+    Raises `InputError` for another name.
+    """
 
     name: str
 
@@ -207,7 +207,7 @@ class Baseline:
 
     @staticmethod
     def is_known(name: str) -> bool:
-        """Whether it is one of `BASELINES`."""
+        """True if a name is one of `BASELINES`."""
         return name in BASELINES
 
     def check_image(self, height: int, width: int) -> None:
@@ -226,7 +226,7 @@ class Baseline:
         precision: str,
         seed: int | tuple[int, ...],
     ) -> ResNet18 | SmallCNN:
-        """With fresh weights."""
+        """The network with fresh weights."""
         self.check_image(*image_shape[:2])
         return BASELINES[self.name](
             image_shape, num_classes, precision, np.random.default_rng(seed)
@@ -259,13 +259,13 @@ def from_description(document: Mapping[str, Any]) -> Architecture:
 def _convolution(
     in_channels: int, channels: int, kernel_size: int, height: int, width: int
 ) -> Complexity:
-    """With its batch norm; height and width are the output's."""
+    """Size of a convolution with its batch norm; height and width are the output's."""
     kernel = in_channels * channels * kernel_size**2
     return Complexity(kernel + 2 * channels, kernel * height * width)
 
 
 def _total(convolutions: list[Complexity], width: int, num_classes: int) -> Complexity:
-    """With the head over `width` features."""
+    """Sum of the convolutions and the head over `width` features."""
     parameters = sum(each.parameters for each in convolutions) + (width + 1) * num_classes
     return Complexity(
         parameters, sum(each.multiply_adds for each in convolutions) + width * num_classes

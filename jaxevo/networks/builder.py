@@ -1,6 +1,6 @@
-"""What networks are built for:
+"""The one place that makes a network of a genome or of a hand-designed model.
 
-one place that makes a network of a genome or a hand-designed model.
+A builder also knows what networks are built for: the images, the classes and the settings.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NetworkBuilder:
     def for_images(
         cls, network: NetworkConfig, images: np.ndarray, num_classes: int
     ) -> NetworkBuilder:
-        """For images `[M, H, W, C]`."""
+        """A builder for images `[M, H, W, C]`."""
         height, width, channels = images.shape[1:]
         return cls(network, (height, width, channels), num_classes)
 

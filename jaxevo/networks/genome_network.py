@@ -34,16 +34,17 @@ def dropout_mask(
 
 
 def image_batch(images: jax.Array, precision: str) -> jax.Array:
-    """uint8 `[N, H, W, C]` to `[C, H, W, N]` in [0, 1] of this type; all the preprocessing there
-    is.
+    """Converts uint8 `[N, H, W, C]` to `[C, H, W, N]` in [0, 1] of the precision's type.
+
+    There is no other preprocessing.
     """
     return (images.transpose(3, 1, 2, 0).astype(jnp.float32) / 255).astype(precision)
 
 
 def weights(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> nnx.Param:
-    """Normal weights of variance 1 / fan_in, drawn on the host:
+    """Normal weights of variance 1 / fan_in, drawn on the host.
 
-    nothing is compiled to begin a training.
+    So nothing is compiled to begin a training.
     """
     return nnx.Param(rng.standard_normal(shape, np.float32) / np.float32(math.sqrt(fan_in)))
 
@@ -54,8 +55,9 @@ def constant(kind: type[nnx.Variable], value: float, *shape: int) -> nnx.Variabl
 
 
 class BatchNorm(nnx.Module):
-    """Batch norm over `[C, H, W, N]`; a call in training leaves the batch's statistics, for
-    `training` to average.
+    """Batch norm over `[C, H, W, N]`.
+
+    A call in training leaves the batch's statistics in the module, for `training` to average.
     """
 
     def __init__(self, channels: int):
@@ -74,7 +76,7 @@ class BatchNorm(nnx.Module):
 
 
 class Operand(nnx.Module):
-    """One operation of a node on one state: D channels out."""
+    """An operation of a node on one state, with D channels out."""
 
     def __init__(self, rng: np.random.Generator, state: int, op: Op, channels: int, conv_kind: str):
         self.op = op
@@ -107,10 +109,9 @@ class Operand(nnx.Module):
 
 
 class CellModule(nnx.Module):
-    """A cell:
+    """A cell: `[C, H, W, N]` to the concatenation `[2D * unused, H, W, N]`.
 
-    `[C, H, W, N]` to the concatenation `[2D * unused, H, W, N]`, halved in size by a reduction
-    cell.
+    A reduction cell halves H and W.
     """
 
     def __init__(
@@ -172,7 +173,10 @@ class Network(nnx.Module):
     def __call__(
         self, images: jax.Array, *, train: bool, dropout_key: jax.Array | None = None
     ) -> jax.Array:
-        """Logits `[N, classes]` of uint8 images `[N, H, W, C]`; a `dropout_key` only in training."""
+        """Logits `[N, classes]` of uint8 images `[N, H, W, C]`.
+
+        A `dropout_key` is given only in training.
+        """
         x = image_batch(images, self.precision)
         for cell in self.cells:
             x = cell(x, train)

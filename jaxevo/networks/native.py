@@ -52,6 +52,7 @@ def _load() -> _Loaded:
             "they were not built; install a C++ compiler (g++ or clang++), or set "
             "JAXEVO_COMPILER=zig, and install this package again",
         )
+    # Open the library and find its functions.
     try:
         library = ctypes.CDLL(str(_LIBRARY))
         calls = {name: getattr(library, name) for name in _CALLS}
@@ -59,6 +60,7 @@ def _load() -> _Loaded:
         return _Loaded(None, f"they cannot be loaded ({error}); install this package again")
     library.jaxevo_kernels_name.restype = ctypes.c_char_p
     library.jaxevo_states_size.restype = ctypes.c_int64
+    # Choose the kernels that a person has named, and register all calls with JAX.
     if wanted not in ("", "1") and not library.jaxevo_choose_kernels(wanted.encode()):
         return _Loaded(None, f"this processor or build has no kernels called {_VARIABLE}={wanted}")
     for name, call in calls.items():
@@ -126,7 +128,7 @@ def _forward(kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: En
 def predict_cell(
     kind: str, slots: Slots, readers: jax.Array, running: Moments, x: jax.Array, cell: EncodedCell
 ) -> jax.Array:
-    """What its readers get of a cell whose batch norms use the `running` moments."""
+    """Input of a cell's readers, where its batch norms use the `running` moments."""
     return _call("predict", kind, _output(kind, readers, x), x, *slots, readers, *cell, *running)
 
 
@@ -198,7 +200,7 @@ class NativeNetwork(UniversalNetwork):
 
 
 def unsupported(config: NetworkConfig) -> str | None:
-    """What the native kernels lack for such networks; None if nothing."""
+    """A phrase on what the native kernels lack for such networks; None if nothing."""
     if config.precision != "float32":
         return f"native kernels compute in float32 only, not in {config.precision}"
     if config.conv_kind != "separable":

@@ -1,5 +1,6 @@
-"""The operations of the search space as pure functions, with gradients written for how XLA compiles
-them.
+"""The operations of the search space as pure functions.
+
+Their gradients are written for how XLA compiles them.
 
 Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost
 a shift by a pixel is an offset of whole vectors, a product over channels is one long matrix
@@ -18,9 +19,8 @@ from jaxevo.search_space.genome import Op
 
 EPSILON = 1e-5  # of batch norm
 _MAX_UNROLLED_ROWS = 32  # taller images are summed in blocks of rows, so that programs stay small
-_MAX_SHIFTED = (
-    1 << 25
-)  # numbers in the shifted copies of an image; they are kept until the gradient has been computed
+# Numbers in the shifted copies of an image, which are kept until the gradient is computed.
+_MAX_SHIFTED = 1 << 25
 
 
 def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array:
@@ -29,17 +29,16 @@ def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array
 
 @jax.custom_vjp
 def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Each channel `[C, H, W, N]` convolved with its own `kernel` `[C, k, k]`, k odd; zero padding
-    keeps the size.
+    """Convolves each channel `[C, H, W, N]` with its own `kernel` `[C, k, k]`, k odd.
+
+    Zero padding keeps the size.
     """
     height = x.shape[1]
     width = x.shape[2]
     k = kernel.shape[1]
     padded = _pad(x, k // 2, k // 2)
-    padded, kernel = (
-        padded.astype(jnp.float32),
-        kernel.astype(jnp.float32),
-    )  # the sum is, in bfloat16 too
+    # The sum is in float32, also for images in bfloat16.
+    padded, kernel = (padded.astype(jnp.float32), kernel.astype(jnp.float32))
     y = jnp.zeros(x.shape, jnp.float32)
     for i in range(k):
         for j in range(k):
@@ -50,10 +49,12 @@ def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
 def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
     """Gradient `[C, k, k]` of the kernel, for input `x` and output gradient `g`.
 
-    For each column of the kernel the products are added up over the rows of the image into `[C, k,
-    W * N]`, which compiles to the same quick loop as the convolution itself; the product with ones
-    that follows sums the rest. A plain `sum` would be fused with the loop and lose its vectors.
+    For each column of the kernel the products are added up over the rows of the image into
+    `[C, k, W * N]`, which compiles to the same quick loop as the convolution itself; the product
+    with ones that follows sums the rest. A plain `sum` would be fused with the loop and lose its
+    vectors.
     """
+    # Pad the rows to whole blocks; products with the zeros add nothing.
     channels, height, width, n = x.shape
     block = min(height, _MAX_UNROLLED_ROWS)
     blocks = -(-height // block)
@@ -77,6 +78,7 @@ def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
             columns.append(total.reshape(channels * k, width * n) @ ones)
         return jnp.stack(columns, axis=1).reshape(channels, k, k)
 
+    # Add up the blocks of rows.
     if blocks == 1:
         return of_rows(0)
     return jax.lax.fori_loop(
@@ -105,19 +107,22 @@ depthwise.defvjp(_depthwise_forward, _depthwise_backward)
 
 
 def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
-    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd, k // 2 zeros
-    around the image.
+    """A dense convolution of `[C, H, W, N]` with `kernel` `[D, C, k, k]`, k odd.
+
+    The image is padded with k // 2 zeros on each side.
 
     On a CPU it is one matrix product over all shifted copies of the image, unless these are too
     many: XLA's own convolutions are ten times as slow inside of a loop, and an epoch is one.
     """
     k = kernel.shape[2]
+    # XLA's own convolution, on other backends and for large images.
     if jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
         strides = (stride, stride)
         padding = [(k // 2, k // 2)] * 2
         return jax.lax.conv_general_dilated(
             x, kernel, strides, padding, dimension_numbers=("CHWN", "OIHW", "CHWN")
         )
+    # One matrix product over the shifted copies.
     padded = _pad(x, k // 2, k // 2)
     rows, columns = ((side - 1) // stride * stride + 1 for side in x.shape[1:3])
     shifted = [
@@ -234,9 +239,9 @@ def _per_channel(v: jax.Array) -> jax.Array:
 def batch_norm(
     x: jax.Array, scale: jax.Array, bias: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Normalises with the statistics of the batch:
+    """Normalises with the statistics of the batch.
 
-    output, mean `[C]`, variance `[C]` (float32, without gradient).
+    Returns the output, the mean `[C]` and the variance `[C]` (float32, without gradient).
     """
     return _batch_norm_forward(x, scale, bias)[0]
 
@@ -275,8 +280,9 @@ def normalize(
 
 
 def spatial(op: Op, x: jax.Array, kernel: jax.Array | None) -> jax.Array:
-    """The part of an operation before its 1x1 convolution; `kernel` `[C, k, k]` for convolutions
-    only.
+    """The part of an operation before its 1x1 convolution.
+
+    `kernel` `[C, k, k]` is given for convolutions only.
     """
     if op.kernel_size:
         assert kernel is not None

@@ -1,12 +1,35 @@
 """One Flax module for every genome: the genome is an input, so a search compiles once.
 
-Parameters exist for B_max nodes of two operands, each a slot large enough for any operation. A cell is a loop over
-its B nodes; an operand is a switch over what it does and what it reads, of which only the taken branch runs. The
-reverse pass is our own: it walks the nodes backwards, computes each operand again from the stored states, and adds
-what a state receives into one buffer. The next cell's 1x1 convolution over the concatenated unused states is the sum
-over these states of their own parts.
+Parameters exist for B_max nodes of two operands, each a slot large enough for any operation. A cell
+is a loop over its B nodes. An operand is a switch over its operation and the state it reads, of
+which only the taken branch runs. The next cell's 1x1 convolution over the concatenated unused
+states is the sum over these states of their own parts.
 
-Letters beside those of `ops`: `B` is B_max, `D` a cell's channels, `E` channels of whatever reads the cell.
+Letters beside those of `ops`: `B` is B_max, `D` a cell's channels, `E` channels of whatever reads
+the cell.
+
+Forward pass of a cell, with state `h_0` the input and `h_{b+1}` the state of node `b`::
+
+    z_bo = S_bo(h_s(b,o))              spatial part of operand o of node b, which reads h_s(b,o)
+    y_bo = BN(P_bo z_bo)               1x1 convolution and batch norm; z_bo if not projected
+    h_{b+1} = [y_b0; y_b1]             concatenation over channels
+    out = sum over unused b of R_b(h_{b+1})
+
+`R_b` is the reader's part for the node: halving in a reduction cell, then a 1x1 convolution. For
+the classifier it is the mean over pixels, and `out` stacks the parts instead of adding them.
+
+The backward pass is our own. Write `G_i` for the gradient of the loss in `h_i`, `g` for that in
+`out`, and `J*` for the transposed Jacobian of `J`. All `G_i` begin at zero. Nodes are walked from
+the last to the first, so `G_{b+1}` is complete when node `b` is reached::
+
+    G_{b+1} = R_b* g                   if the state is unused; the same pullback gives dR_b
+    [g_b0; g_b1] = G_{b+1}             split over channels
+    dz_bo = (BN P_bo)* g_bo            g_bo if not projected; gives dP_bo, dscale_bo and dbias_bo
+    G_s(b,o) += S_bo* dz_bo            the same pullback gives the kernel's gradient dK_bo
+
+The result for the cell's input is `G_0`. Each `z_bo` is computed again from the stored states, so
+only the states are kept between the two passes. An unused state is read by no node, so its gradient
+comes from the reader alone; a used one is not read by the next cell.
 """
 
 from __future__ import annotations
@@ -39,7 +62,7 @@ class Slots(NamedTuple):
 
 
 def kernel_window(size: int) -> slice:
-    """Where a kernel of this size lies in a slot: in the middle."""
+    """Slice of a slot's axis in which a kernel of this size lies: the middle."""
     return slice((MAX_KERNEL - size) // 2, (MAX_KERNEL + size) // 2)
 
 
@@ -56,9 +79,17 @@ def _at(tree, *index):
 
 
 def _half(array: jax.Array, half: jax.Array, *index: jax.Array) -> jax.Array:
-    """D of the 2D channels of `array[index]`: all operations work on D channels, so each is compiled for one width."""
+    """D of the 2D channels of `array[index]`.
+
+    All operations work on D channels, so each is compiled for one width.
+    """
     array = jax.lax.dynamic_slice(
-        array, (*index, half * (array.shape[len(index)] // 2), *(0 for _ in array.shape[len(index) + 1 :])),
+        array,
+        (
+            *index,
+            half * (array.shape[len(index)] // 2),
+            *(0 for _ in array.shape[len(index) + 1 :]),
+        ),
         (*(1 for _ in index), array.shape[len(index)] // 2, *array.shape[len(index) + 1 :]),
     )  # fmt: skip
     return array.reshape(array.shape[len(index) :])
@@ -95,7 +126,10 @@ def _is_projected(state: jax.Array, op: jax.Array) -> jax.Array:
 def _apply_spatial(
     states: jax.Array, state: jax.Array, op: jax.Array, kernel: jax.Array
 ) -> jax.Array:
-    """An operand before its 1x1 convolution, `[2D, H, W, N]`; of the input only the first half, then zeros."""
+    """An operand before its 1x1 convolution, `[2D, H, W, N]`.
+
+    Of the input only the first half is filled, and zeros follow.
+    """
 
     def body(half: jax.Array, z: jax.Array) -> jax.Array:
         part = jax.lax.switch(op, _SPATIAL, _half(states, half, state), _half(kernel, half))
@@ -111,7 +145,10 @@ def _project(slot: Slots, z: jax.Array) -> tuple[jax.Array, Moments]:
 
 
 def _outlet(kind: str, weight: jax.Array, state: jax.Array) -> jax.Array:
-    """What the next cell (`weight` `[E, 2D]`) gets of a state `[2D, H, W, N]`; the classifier, its mean `[2D, N]`."""
+    """Part of the next cell's input (`weight` `[E, 2D]`) that comes of a state `[2D, H, W, N]`.
+
+    For the classifier it is the state's mean `[2D, N]`.
+    """
     if kind == "classifier":
         return state.astype(jnp.float32).mean((1, 2))
     return ops.pointwise(ops.halve(state) if kind == "reduction" else state, weight)
@@ -127,12 +164,14 @@ def _forward(
 ) -> tuple[jax.Array, Moments, jax.Array]:
     """Output, moments, and all states `[B + 1, 2D, H, W, N]` of a cell.
 
-    `kind` is normal, reduction or classifier (the last cell). Row 0 of the states is the input, half as wide as others.
-    With `running_moments` the batch norms use these.
+    `kind` is normal, reduction or classifier (the last cell). Row 0 of the states is the input,
+    half as wide as others. With `running_moments` the batch norms use these.
     """
     channels, num_slots = x.shape[0], readers.shape[0]
+    # Row 0 of the states is the input. Rows of nodes are filled as nodes are computed.
     states = jnp.zeros((num_slots + 1, 2 * channels, *x.shape[1:]), x.dtype)
     states = jax.lax.dynamic_update_slice(states, x[None], (0, 0, 0, 0, 0))
+    # The output begins at zero; unused states are added to it (or stacked, in the classifier).
     out = jax.eval_shape(functools.partial(_outlet, kind), readers[0], states[0])
     out = jnp.zeros((num_slots, *out.shape) if kind == "classifier" else out.shape, out.dtype)
     moments = running_moments or Moments(jnp.zeros_like(slots.bias), jnp.ones_like(slots.bias))
@@ -169,7 +208,10 @@ def _forward(
 def _cell(
     kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
 ) -> tuple[jax.Array, Moments]:
-    """A cell in training: what its readers `[B, E, 2D]` get of it, and the moments of its batch norms (no gradient)."""
+    """A cell in training: the output for its readers `[B, E, 2D]`, and its batch norms' moments.
+
+    The moments have no gradient.
+    """
     return _forward(kind, slots, readers, None, x, cell)[:2]
 
 
@@ -179,7 +221,10 @@ def _cell_forward(kind, slots, readers, x, cell):
 
 
 def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Slots, jax.Array]:
-    """From an operand's output gradient `g`: its slot's gradient, and the states' gradients with its own added."""
+    """Carries an operand's output gradient `g` back to its slot and to the state that it reads.
+
+    Returns the slot's gradient, and the states' gradients with the operand's own added.
+    """
     z = _apply_spatial(states, state, op, slot.depthwise)
 
     def projected(z):
@@ -189,6 +234,7 @@ def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Sl
     def plain(z):
         return jax.tree.map(jnp.zeros_like, slot), jax.lax.dynamic_update_slice(z, g, (0, 0, 0, 0))
 
+    # Through batch norm and the 1x1 convolution, where the operand has them.
     slot_gradient, z_gradient = jax.lax.cond(_is_projected(state, op), projected, plain, z)
 
     def body(half, carry):
@@ -204,6 +250,7 @@ def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Sl
         )
         return jax.lax.dynamic_update_slice(gradients, total[None], start), kernel_gradient
 
+    # Through the spatial part, half by half of the channels.
     start = (gradients, jnp.zeros_like(slot.depthwise))
     gradients, kernel_gradient = jax.lax.fori_loop(0, _num_halves(state), body, start)
     return slot_gradient._replace(depthwise=kernel_gradient), gradients
@@ -216,6 +263,7 @@ def _cell_backward(kind, residuals, cotangents):
 
     def node(i, carry):
         gradients, slot_gradients, reader_gradients = carry
+        # The last node first: all readers of a state come after it.
         b = cell.num_nodes - 1 - i
 
         def from_reader():
@@ -225,9 +273,11 @@ def _cell_backward(kind, residuals, cotangents):
         def from_nodes():
             return jnp.zeros_like(readers[0]), gradients[b + 1]
 
+        # G_{b+1}: from the reader of an unused state, else what the nodes have added so far.
         reader_gradient, gradient = jax.lax.cond(cell.unused[b], from_reader, from_nodes)
         reader_gradients = reader_gradients.at[b].set(reader_gradient)
         for o in range(2):
+            # Carry g_bo through the operand to its slot, and add it to the state that is read.
             part = gradient[o * channels : (o + 1) * channels]
             place = _at(slots, b, o), states, cell.states[b, o], cell.ops[b, o]
             new, gradients = _operand_gradients(*place, part, gradients)
@@ -238,6 +288,7 @@ def _cell_backward(kind, residuals, cotangents):
 
     start = jax.tree.map(jnp.zeros_like, (states, slots, readers))
     gradients, slot_gradients, reader_gradients = jax.lax.fori_loop(0, cell.num_nodes, node, start)
+    # The input fills only the first half of its row.
     return slot_gradients, reader_gradients, gradients[0, :channels], None
 
 
@@ -279,7 +330,10 @@ class UniversalCell(nnx.Module):
 
 
 class UniversalNetwork(nnx.Module):
-    """Every genome's classifier. Same value and gradients as `Network` for the same weights, see `from_network`."""
+    """The classifier of every genome.
+
+    Value and gradients are those of `Network` for the same weights, see `from_network`.
+    """
 
     cell_type = UniversalCell
 
@@ -301,6 +355,7 @@ class UniversalNetwork(nnx.Module):
         self.entry = constant(nnx.Param, 0, stack[0][1], image_shape[2])
         self.norms = nnx.List(BatchNorm(channels) for _, channels in stack)
         self.cells = nnx.List()
+        # The readers of a cell are the next cell's channels; of the last cell, the classes.
         readers = [*(channels for _, channels in stack[1:]), num_classes]
         for index, ((kind, channels), reader_channels) in enumerate(
             zip(stack, readers, strict=True)
@@ -317,14 +372,20 @@ class UniversalNetwork(nnx.Module):
         train: bool,
         dropout_key: jax.Array | None = None,
     ) -> jax.Array:
-        """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`; `dropout_key` only in training."""
+        """Logits `[N, classes]` of uint8 `images` `[N, H, W, C]`.
+
+        A `dropout_key` is given only in training.
+        """
         x = image_batch(images, self.precision)
+        # A 1x1 convolution to the first cell's channels, then cell after cell.
         x = ops.pointwise(x, self.entry[...].astype(x.dtype))
         for kind, norm, cell in zip(self.kinds, self.norms, self.cells, strict=True):
             x = cell(norm(x, train), getattr(genome, kind), train)
+        # Dropout of the means of the last cell's states, each node with a draw of its own.
         if train and self.dropout_rate:
             draw = functools.partial(
                 dropout_mask, dropout_key, self.dropout_rate, shape=x.shape[1:]
             )
             x = x * jax.vmap(lambda b: draw(node=b))(jnp.arange(x.shape[0]))
+        # The classifier: a product with the mean of each unused state.
         return jnp.einsum("bec,bcn->ne", self.cells[-1].readers[...], x) + self.head_bias[...]

@@ -17,9 +17,8 @@ class EncodedCell(NamedTuple):
     """A cell as integers; entries beyond its last node are zero."""
 
     num_nodes: jax.Array  # int32 []
-    states: (
-        jax.Array
-    )  # int32 [B, 2], row of the state that an operand reads: 0 is the input, k + 1 is node k
+    # int32 [B, 2], row of the state that an operand reads: 0 is the input, k + 1 is node k.
+    states: jax.Array
     ops: jax.Array  # int32 [B, 2], position in OPS
     unused: jax.Array  # bool [B], whether the node is part of the cell's output
 
@@ -32,7 +31,10 @@ class EncodedGenome(NamedTuple):
 
 
 def encode(genome: Genome, max_nodes: int) -> EncodedGenome:
-    """The genome as the universal network's input. Raises `ValueError` for a cell of more than `max_nodes` nodes."""
+    """The genome as the universal network's input.
+
+    Raises `ValueError` for a cell of more than `max_nodes` nodes.
+    """
     normal, reduction = (_encode_cell(cell, max_nodes) for cell in genome.cells)
     return EncodedGenome(normal, reduction)
 

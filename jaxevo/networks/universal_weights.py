@@ -17,13 +17,17 @@ from jaxevo.search_space.genome import NUM_INPUTS, Genome
 def _places(
     universal: UniversalNetwork, network: Network, genome: Genome
 ) -> Iterator[tuple[nnx.Variable, Any, nnx.Variable]]:
-    """Pairs of (variable of the universal network, its part, variable of the network) that hold the same weight."""
+    """Pairs the variables of both networks that hold the same weight.
+
+    Yields the variable of the universal network, its part, and the variable of the network.
+    """
     readers: list[tuple[list[int] | None, Any]] = [(None, universal.entry)]
     for index, (kind, large, small) in enumerate(
         zip(universal.kinds, universal.cells, network.cells, strict=True)
     ):
         cell = genome.cell(kind)
         norm = universal.norms[index]
+        # The batch norm at the cell's entry.
         for name in ("scale", "bias", "mean", "var"):
             yield getattr(norm, name), ..., getattr(small.norm, name)
         for k, node in enumerate(cell.nodes):
@@ -31,14 +35,17 @@ def _places(
                 operand = small.operands[2 * k + o]
                 channels = large.scale.shape[-1]
                 in_channels = channels if state < NUM_INPUTS else 2 * channels
+                # The depthwise kernel lies in the middle of its slot.
                 if size := op.kernel_size:
                     part = (k, o, slice(in_channels), kernel_window(size), kernel_window(size))
                     yield large.depthwise, part, operand.kernel
+                # The 1x1 convolution and its batch norm.
                 if operand_is_projected(state, op):
                     yield large.pointwise, (k, o, slice(None), slice(in_channels)), operand.weight
                     for name in ("scale", "bias", "mean", "var"):
                         yield getattr(large, name), (k, o), getattr(operand.norm, name)
         readers.append(([s - NUM_INPUTS for s in cell.unused_states()], large.readers))
+    # Each cell is read by the next one's 1x1 convolution, the last by the classifier.
     targets = [*(cell.projection for cell in network.cells), network.head]
     for (nodes, variable), target in zip(readers, targets, strict=True):
         yield variable, nodes, target

@@ -1,1 +1,1 @@
-"""What is shown of runs: summaries, pictures, comparisons and the paper's tables."""
+"""Reports of runs: summaries, pictures, comparisons and the paper's tables."""

@@ -1,5 +1,4 @@
-"""Where the parts of a cell's picture go: nodes in layers by depth, and edges in lanes that no node
-stands in.
+"""Layout of a cell's picture: nodes in layers by depth, and edges in lanes without nodes.
 
 Lengths are inches; y points down. An edge that passes a layer gets a lane of its own there, which
 all edges from the same state share until they part. So an edge is a straight line within a layer
@@ -21,12 +20,8 @@ OP_WIDTH = 1.0
 OP_HEIGHT = 0.27
 NODE_WIDTH = 2 * OP_WIDTH + 0.28
 NODE_HEIGHT = 0.86
-INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = (
-    0.8,
-    1.1,
-    0.1,
-    0.3,
-)  # PORT: between two edges that end at the output
+# PORT is the distance between two edges that end at the output.
+INPUT_WIDTH, OUTPUT_WIDTH, LANE_WIDTH, PORT = (0.8, 1.1, 0.1, 0.3)
 SPACE, GAP = 0.24, 0.45  # between neighbours of a layer, and the least between two layers
 _STARTS = 10
 _SWEEPS = 8
@@ -34,9 +29,9 @@ _SWEEPS = 8
 
 @dataclasses.dataclass
 class Item:
-    """What stands in a layer:
+    """An occupant of a layer.
 
-    a state itself (inputs and nodes), a lane of a state, or the output (state None).
+    It is a state itself (inputs and nodes), a lane of a state, or the output (state None).
     """
 
     state: int | None
@@ -48,9 +43,9 @@ class Item:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A piece of an edge, from an item to one of the next layer:
+    """A piece of an edge, from an item to one of the next layer.
 
-    into its operand or port, or on as a lane.
+    It ends in the item's operand or port, or goes on as a lane.
     """
 
     source: Item
@@ -65,9 +60,8 @@ class Layout:
     layers: list[list[Item]]
     links: list[Link]
     y: list[tuple[float, float]]
-    swapped: frozenset[
-        int
-    ]  # nodes whose second operand is drawn on the left, so that edges cross less
+    # Nodes whose second operand is drawn on the left, so that edges cross less.
+    swapped: frozenset[int]
 
     @property
     def size(self) -> tuple[float, float]:
@@ -128,9 +122,9 @@ def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:
 
 
 def _order(layers: list[list[Item]], links: Sequence[Link]) -> None:
-    """Orders each layer so that few links cross:
+    """Orders each layer so that few links cross.
 
-    from several starts, by the means of neighbours, down and up again.
+    Layers are ordered from several starts, by the means of neighbours, down and up again.
     """
     best = [list(layer) for layer in layers]
     fewest = _crossings(layers, links)
@@ -200,7 +194,7 @@ def _place(layers: Sequence[Sequence[Item]], links: Sequence[Link]) -> None:
 
 
 def _offset(link: Link, swapped: frozenset[int], links: Sequence[Link]) -> float:
-    """Where a link ends, from its target's centre."""
+    """Offset of a link's end from its target's centre."""
     target = link.target
     if target.is_lane:
         return 0.0

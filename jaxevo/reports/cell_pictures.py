@@ -1,5 +1,6 @@
-"""Pictures, each as SVG and PNG: a genome's two cells; charts of runs are in `charts.py`. Neither
-imports JAX.
+"""Pictures of a genome's two cells, each as SVG and PNG.
+
+Charts of runs are in `charts.py`. Neither module imports JAX.
 
 Shapes and words tell things apart, colour only helps: all can be read in grey.
 """
@@ -35,8 +36,9 @@ def paths(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
-    """Writes `path`.svg and `path`.png, each whole or not at all; the same figure gives the same
-    files.
+    """Writes `path`.svg and `path`.png, each whole or not at all.
+
+    The same figure gives the same files.
     """
     for target, metadata in zip(paths(path), ({"Date": None}, {}), strict=True):
         content = io.BytesIO()
@@ -49,9 +51,9 @@ def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def draw_cells(genome: Genome) -> Figure:
-    """Both cells side by side, as in the paper's figures 2 and 6:
+    """Draws both cells side by side, as in the paper's figures 2 and 6.
 
-    inputs above, the output FINAL below.
+    Inputs are above, the output FINAL below.
     """
     cells = {"Normal cell": genome.normal, "Reduction cell": genome.reduction}
     layouts = [layout.arrange(cell) for cell in cells.values()]
@@ -146,8 +148,9 @@ def _line(axes: Axes, x: float, begin: float, end: float) -> None:
 def _edge(
     axes: Axes, x: float, y: float, end: float, arrive: float, depth: float, arrow: bool
 ) -> None:
-    """From (x, y) to (end, arrive), leaving and arriving upright; white where it passes edges of a
-    lower `depth`.
+    """Draws an edge from (x, y) to (end, arrive), leaving and arriving upright.
+
+    It is white where it passes edges of a lower `depth`.
 
     Edges that leave the same place have the same depth, so that none is cut where they part.
     """

@@ -1,6 +1,6 @@
-"""Charts of runs:
+"""Charts of runs: the course of a search, and the error by size of network.
 
-how a search went, and what size of network has which error. Lines differ in dashes and markers.
+Lines differ in dashes and markers.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ PAPER["svhn"] = PAPER["svhn_cropped"]
 def draw_run(
     run: Run, folder: pathlib.Path, known: int | None = None, missing_only: bool = False
 ) -> list[pathlib.Path]:
-    """Writes the pictures of a run, finished or not, and returns the paths written: none before the
-    first fitness.
+    """Writes the pictures of a run, finished or not, and returns the paths written.
+
+    There are none before the first fitness.
 
     The cells are those of the individual `known`, by default of the best. `missing_only` leaves
     what is there alone.
@@ -78,7 +79,7 @@ def draw_run(
 
 
 def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
-    """What can be drawn of a run: the names of files, and what draws them."""
+    """Pictures that a run allows: the names of files, and the functions that draw them."""
     found: dict[str, Callable[[], Figure]] = {}
     if (shown := run.find(known)) is not None:
         found["cells" if known is None else f"cells_{known}"] = lambda: cell_pictures.draw_cells(
@@ -101,15 +102,15 @@ def _own_point(path: pathlib.Path, result: Result) -> Point:
     if not 1 <= parameters <= MAX_NUMBER or not 0 <= low <= accuracy <= high <= 1:
         raise InputError(
             f"the result in {path} cannot be drawn: {parameters:.6g} parameters, test accuracy "
-            f"{accuracy:g} in {low:g} "
-            f"to {high:g}; restore result.json from a copy"
+            f"{accuracy:g} in {low:g} to {high:g}; restore result.json from a copy"
         )
     return Point("this run", parameters, accuracy, (low, high))
 
 
 def parameters_against_error(points: Sequence[Point]) -> Figure:
-    """Test error by number of parameters, both logarithmic; points of a name share marker, colour
-    and legend entry.
+    """Test error by number of parameters, both logarithmic.
+
+    Points of a name share marker, colour and legend entry.
 
     Markers are hollow, so that none hides another; the paper's are black. The legend stands beside
     the axes, and the figure is as high as it.
@@ -178,8 +179,9 @@ def _error_axis(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _log_ticks(least: float, most: float) -> tuple[list[float], tuple[float, float]]:
-    """At least two and at most about ten ticks of a logarithmic axis, and its limits, which leave
-    some room.
+    """At least two and at most about ten ticks of a logarithmic axis, and its limits.
+
+    The limits leave some room.
     """
     low, high = least / 1.1, most * 1.1
     powers = [
@@ -198,8 +200,9 @@ def _log_ticks(least: float, most: float) -> tuple[list[float], tuple[float, flo
 
 
 def best_so_far(curves: Mapping[str, np.ndarray], what: str) -> Figure:
-    """Best fitness by trainings done; `curves` are `[seeds, trainings]`: their mean, and from the
-    least to the most.
+    """Best fitness by trainings done.
+
+    `curves` are `[seeds, trainings]`: their mean is drawn, and the span from the least to the most.
 
     A panel for each, so that no number of them is too large to be told apart; the first one's mean
     is in all.

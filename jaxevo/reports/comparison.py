@@ -1,5 +1,4 @@
-"""Several strategies on the same problem: what came out of their runs, in tables, and whether it
-may be chance.
+"""Comparison of strategies on the same problem: tables of their runs, and tests of chance.
 
 A budget is a number of trainings. Runs with the same seed share the split of the images, so
 strategies are compared seed by seed. JAX is not imported.
@@ -24,7 +23,7 @@ MEASURES = {
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What came out of one finished run."""
+    """The outcome of one finished run."""
 
     strategy: str
     seed: int
@@ -48,7 +47,7 @@ class Failure:
 
 
 def outcome(strategy: str, run: Run) -> Outcome:
-    """Of a finished run."""
+    """Makes the outcome of a finished run."""
     assert run.result is not None and run.result.test_accuracy is not None
     best = 0.0
     curve = []
@@ -73,8 +72,9 @@ def outcome(strategy: str, run: Run) -> Outcome:
 
 
 def curves(outcomes: Sequence[Outcome]) -> dict[str, np.ndarray]:
-    """Strategy -> best fitness `[seeds, trainings]`; a run that came to its end earlier keeps its
-    best.
+    """Strategy -> best fitness `[seeds, trainings]`.
+
+    A run that came to its end earlier keeps its best.
     """
     longest = max(len(each.curve) for each in outcomes)
     return {
@@ -86,9 +86,9 @@ def curves(outcomes: Sequence[Outcome]) -> dict[str, np.ndarray]:
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """A row a strategy:
+    """A row a strategy: means over the seeds and standard deviations.
 
-    means over the seeds and standard deviations, which one seed does not have.
+    One seed has no standard deviation.
     """
     rows = []
     for strategy, runs in _by_strategy(outcomes).items():
@@ -107,8 +107,9 @@ def summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def paired_tests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """The first strategy against each other one, seed by seed: mean difference and two-sided
-    p-values.
+    """The first strategy against each other one, seed by seed.
+
+    Rows have the mean difference and two-sided p-values.
 
     With one seed there is no test; a Wilcoxon test of n seeds cannot give less than 2 / 2^n.
     """
@@ -219,7 +220,7 @@ def _test_table(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _remarks(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Iterator[str]:
-    """What the tables do not say themselves."""
+    """Remarks on facts that the tables do not show."""
     if tests := paired_tests(outcomes):
         yield _how_much_it_says(max(row["seeds"] for row in tests))
     for names in alike(outcomes):
@@ -244,8 +245,7 @@ def _how_much_it_says(seeds: int) -> str:
     few = " So few seeds can hardly show anything but a large difference." if least > 0.05 else ""
     return (
         f"Two-sided p-values, not corrected for the number of comparisons; with {seeds} seeds the "
-        "Wilcoxon test cannot "
-        f"give less than {least:.3g}.{few}"
+        f"Wilcoxon test cannot give less than {least:.3g}.{few}"
     )
 
 

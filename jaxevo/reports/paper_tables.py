@@ -1,5 +1,4 @@
-"""The paper's three tables: which models are compared on what, the published figures, and at which
-budget.
+"""The paper's three tables: models, tasks, published figures and budgets.
 
 Rows are measured by `launch/reproduce.py`; here they become Markdown. JAX is not imported.
 """
@@ -102,7 +101,7 @@ TABLES = {
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """How long everything is trained and searched."""
+    """Lengths of all trainings and searches."""
 
     seeds: int
     training: TrainingConfig
@@ -222,8 +221,9 @@ def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
 
 
 def unofficial(name: str, train: int, test: int | None) -> str:
-    """A sentence for a caption if so many images cannot be the official split's, else nothing;
-    None: not used.
+    """A sentence for a caption if so many images cannot be the official split's, else nothing.
+
+    `None` says that the test split is not used.
     """
     official = OFFICIAL_SIZES[name]
     if (train, official[1] if test is None else test) == official:
@@ -231,13 +231,12 @@ def unofficial(name: str, train: int, test: int | None) -> str:
     tests = "" if test is None else f" and {test:,} test"
     return (
         f"{name} is here a sample of {train:,} training{tests} images, not the official split: "
-        "figures made with it "
-        "cannot be compared with published ones."
+        "figures made with it cannot be compared with published ones."
     )
 
 
 def read_part(path: pathlib.Path, kinds: Mapping[str, type | types.UnionType]) -> dict[str, Any]:
-    """What a finished part of a table left, with values of these types.
+    """A finished part of a table, with values of these types.
 
     Raises `InputError` naming the file.
     """

@@ -19,8 +19,9 @@ _BINS = 10  # points of a line of operator success
 
 
 def draw_progress(run: Run) -> Figure:
-    """Fitness, B, parameters and the success of operators, all by generation, with stagnation
-    avoidances.
+    """Fitness, B, parameters and the success of operators, all by generation.
+
+    Stagnation avoidances are marked.
     """
     figure = Figure(figsize=(9, 10), layout="constrained")
     panels = figure.subplots(4, 1, sharex=True)
@@ -124,8 +125,9 @@ def _parameters(axes: Axes, run: Run) -> None:
 
 
 def _operators(axes: Axes, run: Run) -> None:
-    """The share of an operator's children that beat their better parent, over some generations
-    each.
+    """Draws the share of an operator's children that beat their better parent.
+
+    Shares are over some generations each.
     """
     children = [c.individual for c in run.candidates.values() if c.individual.parents]
     axes.set_ylabel("children that beat\ntheir better parent")

@@ -1,6 +1,6 @@
-"""What charts share:
+"""Style of all charts: colours, dashes, markers and lines.
 
-colours, dashes and markers, which differ in lightness and shape too, and lines.
+Colours differ in lightness, and markers in shape too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is in a run, summed up:
+"""A run summed up, by pure functions of the `Run` that `run.reader` reads.
 
-pure functions of the `Run` that `records.load` reads. JAX is not imported.
+JAX is not imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jaxevo.strategies.individual import Individual
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """What one generation tried; `trainings` counts those that failed too."""
+    """The trials of one generation; `trainings` counts those that failed too."""
 
     generation: int
     best: float | None  # of all up to its end
@@ -54,8 +54,9 @@ class Rate:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorSuccess:
-    """How those fared that an operator had a part in; each counts for all of its operators, a
-    failed one as worse.
+    """Outcome of the individuals an operator helped to make.
+
+    Each individual counts for all of its operators, a failed one as worse.
     """
 
     operator: str
@@ -65,7 +66,7 @@ class OperatorSuccess:
 
 
 def state(run: Run) -> str:
-    """Complete, or how far it has come."""
+    """State of a run: complete, or how far it has come."""
     config = run.config
     replay = run.replay
     if run.result:
@@ -86,7 +87,7 @@ def state(run: Run) -> str:
 
 
 def header(run: Run) -> dict[str, str]:
-    """What run this is and what came out, in words."""
+    """A run's identity and result, in words."""
     data = run.config.data
     about = run.about
     result = run.result
@@ -106,8 +107,9 @@ def header(run: Run) -> dict[str, str]:
 
 
 def generations(run: Run) -> list[Generation]:
-    """The course of the search; individuals drawn after hard stagnation avoidance belong to the
-    generation it ended.
+    """The course of the search, generation by generation.
+
+    Individuals drawn after hard stagnation avoidance belong to the generation it ended.
     """
     rows: list[Generation] = []
     best: float | None = None
@@ -136,9 +138,7 @@ def generations(run: Run) -> list[Generation]:
 
 
 def operator_success(run: Run) -> list[OperatorSuccess]:
-    """For each operator, the most often applied first, what became of the individuals it had a part
-    in.
-    """
+    """Outcomes of the individuals of each operator, the most often applied operator first."""
     made: dict[str, list[Individual]] = {}
     for candidate in run.candidates.values():
         for operator in dict.fromkeys(candidate.individual.operators):
@@ -180,16 +180,16 @@ def ancestors(run: Run, of: int) -> list[Individual]:
 
 
 def failures(run: Run) -> dict[str, int]:
-    """How many candidates failed for each reason, the most frequent first."""
+    """Number of candidates that failed for each reason, the most frequent first."""
     return dict(
         Counter(c.failure for c in run.candidates.values() if c.failure is not None).most_common()
     )
 
 
 def seconds(run: Run) -> dict[str, dict[str, float]]:
-    """Where the time went:
+    """Seconds by step of the run and, within it, by part.
 
-    step of the run -> part -> seconds; the final training's are known once it is complete.
+    The final training's are known once it is complete.
     """
     spent = {}
     for step, records in (
@@ -206,9 +206,9 @@ def seconds(run: Run) -> dict[str, dict[str, float]]:
 
 
 def draw(cell: Cell) -> list[str]:
-    """A cell as text:
+    """A cell as text, a line a node.
 
-    a line a node, by depth, which is the longest way from the input; then what makes the output.
+    Nodes are ordered by depth, the longest way from the input; the output's states follow.
     """
     depth = cell.depths()
     # Both inputs are one tensor.

@@ -1,6 +1,6 @@
-"""A run in the terminal:
+"""A run in the terminal, as tables and a lineage.
 
-tables of its generations, population, operators, events and times, and a lineage.
+The tables show its generations, population, operators, events and times.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ def percent(value: float | None) -> str:
 
 
 def show(console: Console, title: str, headings: str, rows: Iterable[tuple]) -> None:
-    """A table, if there are rows; columns are flush right but for headings that begin with `<`;
-    long text is folded.
+    """Shows a table, if there are rows.
+
+    Columns are flush right but for headings that begin with `<`; long text is folded.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     for heading in headings.split("|"):

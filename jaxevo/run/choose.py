@@ -1,6 +1,7 @@
-"""The second phase of a run: the best few are trained again with fresh seeds, and the best of those wins.
+"""The second phase of a run: the best few are trained again with fresh seeds, and the best wins.
 
-The fitness that they were selected for is too good, being the luckiest of many. JAX is not imported.
+The fitness that they were selected for is too good, being the luckiest of many. JAX is not
+imported.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ def choose(
 ) -> Individual:
     """The winner, whose fitness is the mean of its fresh trainings.
 
-    Trainings that the ledger knows are not done again. `evaluate` gives the result of the first job; the
-    others follow.
+    Trainings that the ledger knows are not done again. `evaluate` gives the result of the first
+    job; the others follow.
     """
+    # List the trainings that the best candidates still lack, and carry them out.
     best = _best_candidates(ledger, max(1, config.retrain_best))
     repeats = range(config.retrain_seeds if config.retrain_best else 0)
     wanted = [(candidate.id, repeat) for candidate in best for repeat in repeats]
@@ -41,6 +43,7 @@ def choose(
     for number in range(len(missing)):
         ledger.add_retraining(_retrain(config, ledger, missing[number:], evaluate))
         reporter.training("retraining the best", len(ledger.retrainings), len(wanted), "")
+    # The highest mean wins; of equals, the older candidate.
     scores = {candidate.id: _score(candidate, ledger, repeats) for candidate in best}
     winner = max(best, key=lambda candidate: (scores[candidate.id], -candidate.id))
     return dataclasses.replace(winner.individual, fitness=scores[winner.id])
@@ -64,7 +67,10 @@ def _retrain(
     missing: list[tuple[int, int]],
     evaluate: Callable[[Sequence[Job]], Evaluation],
 ) -> Retraining:
-    """Trains the first of these pairs of id and repeat. A failure counts as 0, so that it cannot win."""
+    """Trains the first of the missing pairs (id, repeat).
+
+    A failure counts as 0, so that it cannot win.
+    """
     jobs: list[Job] = [
         (ledger.candidates[id_].individual.genome, retraining_seed(config.seed, id_, repeat))
         for id_, repeat in missing

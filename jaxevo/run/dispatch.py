@@ -1,4 +1,7 @@
-"""Where a search's trainings take place: in this process, one by one or several in a step, or in workers."""
+"""Places where a search's trainings run: this process or worker processes.
+
+In this process candidates are trained one by one, or several in a step.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +30,15 @@ class Dispatcher:
     def __init__(self, evaluator: Evaluator, workers: Workers | None = None):
         self.evaluator = evaluator
         self.workers = workers
-        self._ahead: dict[
-            Seed, Evaluation
-        ] = {}  # of jobs that were done in one step with an earlier one
+        # Results of jobs that were done in one step with an earlier one.
+        self._ahead: dict[Seed, Evaluation] = {}
 
     @classmethod
     @contextlib.contextmanager
     def open(
         cls, evaluator: Evaluator, limits: WorkerConfig, data: SearchData
     ) -> Iterator[Dispatcher]:
-        """With as many workers as `limits` asks for, which end with the block."""
+        """Opens a dispatcher with `limits.workers` workers, which end with the block."""
         if not limits.workers:
             yield cls(evaluator)
             return
@@ -44,7 +46,11 @@ class Dispatcher:
             yield cls(evaluator, workers)
 
     def evaluate(self, jobs: Sequence[Job]) -> Evaluation:
-        """The result of the first job; the others are those that will be asked for next, most likely."""
+        """Returns the result of the first job.
+
+        The other jobs are the ones that will most likely be asked for next, so they may be begun
+        early.
+        """
         _, seed = jobs[0]
         if self.workers is not None:
             return self._by_workers(jobs, self.workers)

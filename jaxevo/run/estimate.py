@@ -1,4 +1,4 @@
-"""How long a search will take, from a few steps of two random candidates."""
+"""Estimate of a search's duration, from a few steps of two random candidates."""
 
 from __future__ import annotations
 
@@ -36,15 +36,18 @@ class Estimate:
 
     def __str__(self) -> str:
         return (
-            f"estimate: {format_duration(self.total)} at most: {self.candidates} candidates of about "
-            f"{format_duration(self.per_candidate)} (isomorphic ones cost nothing), "
+            f"estimate: {format_duration(self.total)} at most: {self.candidates} candidates of "
+            f"about {format_duration(self.per_candidate)} (isomorphic ones cost nothing), "
             f"{format_duration(self.retrain)} for training the best again, "
             f"{format_duration(self.final)} for the final training"
         )
 
 
 def estimate(evaluator: Evaluator) -> Estimate:
-    """Times a few steps of a small and of a large random candidate; raises what a training may raise."""
+    """Times a few steps of a small and of a large random candidate.
+
+    Raises whatever a training may raise.
+    """
     config = evaluator.config
     # Seconds of a step, of measuring the accuracy, and of compiling, for each sample.
     times = np.array([_time(evaluator, sample) for sample in range(_SAMPLES)])

@@ -1,6 +1,6 @@
-"""From a genome to its fitness: an engine's training on the data, timed, and what happens when that fails.
+"""Evaluation of a genome: an engine trains it on the data, and its accuracy is its fitness.
 
-Whatever goes wrong with a candidate becomes a reason, instead of the end of the search.
+A training that fails gives a reason instead of a fitness, and the search goes on.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ class Evaluation:
     accuracy: float | None
     failure: str | None = None
     details: str | None = None  # traceback of a failure
-    seconds: Mapping[str, float] = dataclasses.field(
-        default_factory=dict
-    )  # compile, train, evaluate
+    # Seconds by part: compile, train, evaluate.
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Evaluator:
-    """Trains genomes on a subset of the training images and measures their accuracy on the validation images.
+    """Trains genomes on a subset of the training images and measures their validation accuracy.
 
     Args:
         config: The search's configuration.
@@ -66,6 +65,7 @@ class Evaluator:
         self.data = data
         self.validation = validation
         self.stopwatch = stopwatch or Stopwatch()
+        # The engine, and beside it a trainer of several candidates where that is asked for.
         batch_size = config.training.batch_size
         max_nodes = config.evolution.max_nodes
         self.engine = make_engine(config.engine, builder, batch_size, max_nodes, self.stopwatch)
@@ -79,7 +79,7 @@ class Evaluator:
             self._batched = BatchedTrainer(self.engine.trainer, config.candidates_per_step)
 
     def expect(self, genome: Genome) -> None:
-        """Is told which genome will be evaluated after the next one."""
+        """Takes note of the genome that will be evaluated after the next one."""
         self.engine.expect(genome, self.data)
 
     def warm_up(self) -> None:
@@ -92,7 +92,10 @@ class Evaluator:
     def evaluate_several(
         self, genomes: Sequence[Genome], seeds: Sequence[Seed]
     ) -> list[Evaluation]:
-        """`evaluate` for at most `candidates_per_step` genomes in one training; should it fail, one by one."""
+        """Evaluates at most `candidates_per_step` genomes in one training.
+
+        Should that training fail, each genome is evaluated by itself (`evaluate`).
+        """
         if self._batched is not None:
             try:
                 return self._evaluate_batch(self._batched, genomes, seeds)

@@ -1,7 +1,7 @@
-"""The first phase of a run: the strategy's candidates are evaluated and recorded, until none is left.
+"""The first phase of a run: the strategy's candidates are evaluated and recorded.
 
-What the history holds already is told to the strategy again, so an interrupted search comes to the same
-end as an uninterrupted one. JAX is not imported.
+Candidates that the history holds already are told to the strategy again, so an interrupted search
+comes to the same end as an uninterrupted one. JAX is not imported.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ class Explorer:
     reporter: Reporter
     stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     out_of_time: Callable[[], bool] = lambda: False
-    _waiting: list[Individual] = dataclasses.field(
-        default_factory=list
-    )  # what the strategy has asked for
+    # Candidates that the strategy has asked for.
+    _waiting: list[Individual] = dataclasses.field(default_factory=list)
     _failures_in_a_row: int = 0
 
     def run(self) -> None:
@@ -89,7 +88,10 @@ class Explorer:
             )
 
     def _ended(self, candidate: Individual | None = None) -> bool:
-        """True if the budget of trainings or the time is spent; a candidate that is recorded is always told."""
+        """True if trainings or time are spent, or the accuracy that is enough is reached.
+
+        A candidate that is recorded is always told to the strategy.
+        """
         if candidate is not None and candidate.id in self.ledger.candidates:
             return False
         if self.config.budget_spent(self.ledger.trainings) or self._target_reached():
@@ -105,9 +107,13 @@ class Explorer:
         return 0 < target <= self.ledger.best_fitness
 
     def _resume(self) -> Strategy:
-        """The strategy as of the newest usable checkpoint; the rest of the history will be told again."""
+        """Restores the strategy from the newest usable checkpoint.
+
+        The rest of the history will be told to it again.
+        """
         strategy = make_strategy(self.config, self._fits)
         known = self.ledger.candidates
+        # Take the newest checkpoint, if it is of this search and all of its candidates are known.
         newest = self.checkpoints.load_newest(self.reporter.message)
         if newest is not None:
             step, state, _ = newest
@@ -134,15 +140,18 @@ class Explorer:
         known = self.ledger.candidates.get(candidate.id)
         if known is not None and known.individual.genome != candidate.genome:
             raise FileError(
-                f"the history has another genome for individual {candidate.id} than this version of the "
-                "program draws; go on with the version that wrote it, or start in another workdir"
+                f"the history has another genome for individual {candidate.id} than this version "
+                "of the program draws; go on with the version that wrote it, or start in another "
+                "workdir"
             )
+        # Evaluate the candidate unless it is known, and tell the strategy.
         record = known or self._record(candidate)
         generation = strategy.generation
         strategy.tell(dataclasses.replace(candidate, fitness=record.fitness))
         self._record_stagnations(strategy)
         if known is not None:
             return
+        # A new candidate may complete a generation, after which the strategy is saved.
         if strategy.generation > generation:
             with self.stopwatch.part("checkpoint"):
                 self.checkpoints.save(strategy.generation, strategy.state_dict())
@@ -152,10 +161,11 @@ class Explorer:
             self._warn_if_at_chance(generation)
 
     def _record(self, candidate: Individual) -> Candidate:
-        """Evaluates a candidate, or reuses an isomorphic one's fitness, and writes it into the ledger."""
+        """Evaluates a candidate, or reuses an isomorphic one's fitness; adds it to the ledger."""
         size = self.complexity(candidate.genome)
         trained = self.ledger.trained(candidate.genome) if self.config.reuse_fitness else None
         if trained is not None:
+            # An isomorphic genome was trained: its fitness is taken over.
             evaluated = dataclasses.replace(candidate, fitness=trained.fitness)
             record = Candidate(evaluated, size.parameters, size.multiply_adds, reused=trained.id)
         else:
@@ -172,7 +182,10 @@ class Explorer:
         return record
 
     def _jobs(self, candidate: Individual) -> list[Job]:
-        """A candidate's training, and those of later ones that will be needed unless one of these fails."""
+        """Jobs of a candidate, and of later ones that will be needed unless one of these fails.
+
+        The candidate's own training comes first.
+        """
         jobs: dict[str, Job] = {}
         for other in self._waiting[self._waiting.index(candidate) :]:
             if other.id in self.ledger.candidates:
@@ -196,8 +209,8 @@ class Explorer:
         self._failures_in_a_row = self._failures_in_a_row + 1 if record.failure else 0
         if self._failures_in_a_row >= self.config.max_consecutive_failures:
             raise SearchFailedError(
-                f"{self._failures_in_a_row} candidates in a row failed, the last with: {record.failure}; "
-                "remove the cause and give the same command to go on"
+                f"{self._failures_in_a_row} candidates in a row failed, the last with: "
+                f"{record.failure}; remove the cause and give the same command to go on"
             )
 
     def _warn_if_at_chance(self, generation: int) -> None:
@@ -211,7 +224,8 @@ class Explorer:
         ]
         if trained and accuracy_interval(max(trained), number)[0] <= commonest:
             self.reporter.message(
-                f"generation {generation}: no candidate is better than naming the commonest class each time "
-                f"({commonest:.2%}), the best has {max(trained):.2%}; check learning_rate and epochs, whether "
-                "the labels belong to the images, and whether pixels range from 0 to 255"
+                f"generation {generation}: no candidate is better than naming the commonest class "
+                f"each time ({commonest:.2%}), the best has {max(trained):.2%}; check "
+                "learning_rate and epochs, whether the labels belong to the images, and whether "
+                "pixels range from 0 to 255"
             )

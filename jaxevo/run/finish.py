@@ -1,6 +1,7 @@
-"""The last phase of a run: the winner is trained on all training images, saved, read back and tested.
+"""The last phase of a run: the winner is trained on all training images, saved and tested.
 
-The test images are loaded here, after the last choice has been made.
+The network that is tested is the one read back from the saved weights. The test images are loaded
+here, after the last choice has been made.
 """
 
 from __future__ import annotations
@@ -55,11 +56,15 @@ class Finisher:
     reporter: Reporter
 
     def run(self, winner: Individual) -> Result:
-        """Trains and tests. Raises `DivergedError`, and `OSError` where something cannot be written."""
+        """Trains and tests the winner.
+
+        Raises `DivergedError`, and `OSError` where something cannot be written.
+        """
         builder = self.evaluator.builder
         # Should the final training fail, the search was not in vain: its genome is there.
         self._write_genome(winner)
         network, seconds = self._train(winner)
+        # Save the network, and score the one that is read back.
         source = Source(
             self.data.name,
             self.data.class_names,
@@ -70,6 +75,7 @@ class Finisher:
         trained = Classifier.of(winner.genome, builder, source, network)
         trained.save(self.workdir.best_weights)
         scores = self._score(Classifier.load(self.workdir.best_weights))
+        # Write the result last: where its file is, the run is complete.
         result = self._result(winner, builder, scores, seconds)
         self.ledger.add_session(dict(result.session_seconds))
         self._write_genome(winner, test_accuracy=result.test_accuracy)
@@ -77,7 +83,10 @@ class Finisher:
         return result
 
     def _engine(self) -> Engine:
-        """The search's engine, unless the final training has another batch size: it is not compiled for it."""
+        """The engine of the final training: the search's own if the batch sizes agree.
+
+        With another batch size the search's programs would not fit, so another engine is made.
+        """
         config = self.config
         batch_size = config.final_training.batch_size
         if batch_size == config.training.batch_size:
@@ -88,7 +97,11 @@ class Finisher:
         return make_engine(config.engine, builder, batch_size, max_nodes, stopwatch)
 
     def _train(self, winner: Individual) -> tuple[Network, float]:
-        """The trained network, with checkpoints between epochs, and the seconds of all sessions that trained it."""
+        """Trains the winner, with checkpoints between epochs.
+
+        Returns:
+            The trained network, and the seconds of all sessions that trained it.
+        """
         config = self.config.final_training
         engine = self._engine()
         seed = final_seed(self.config.seed)
@@ -111,13 +124,18 @@ class Finisher:
         return engine.network(winner.genome, trained.state.weights), trained.seconds
 
     def _score(self, classifier: Classifier) -> dict[str, Any]:
-        """Measures the network that was read back on the validation images and, this once, on the test images."""
+        """Scores the network that was read back, on the validation and the test images.
+
+        Nothing else in a run looks at the test images.
+        """
         stopwatch = self.evaluator.stopwatch
+        # Load the test images, and tell of those that were trained on.
         test = self.load_test() if self.load_test else None
         if test is not None and (
             note := duplicates_note(test, self.data.train, self.data.validation)
         ):
             self.reporter.message(note)
+        # Score the validation images, and once the test images.
         with stopwatch.part("evaluate"):
             validation = classifier.accuracy(self.data.validation)
             accuracy = None if test is None else classifier.accuracy(test)
@@ -143,6 +161,7 @@ class Finisher:
         """The winner's sizes and scores, and what the search took."""
         candidates = list(self.ledger.candidates.values())
         retrainings = list(self.ledger.retrainings.values())
+        # Add up the seconds of all trainings by part.
         seconds: dict[str, float] = dict.fromkeys(PARTS, 0.0)
         for record in (*candidates, *retrainings):
             for part, value in record.seconds.items():

@@ -1,7 +1,7 @@
 """The history of a run, `history.jsonl`: the truth about it, one JSON object a line.
 
-Lines are only appended, and each is on the disk before the search goes on. A last line that a crash has
-cut short is dropped. `records` says what the lines hold.
+Lines are only appended, and each is on the disk before the search goes on. A last line that a crash
+has cut short is dropped. `records` says what the lines hold.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ MAX_LINE_BYTES = 1 << 20  # a candidate's line has about a thousand
 
 
 def read_lines(path: pathlib.Path) -> tuple[list[dict[str, Any]], int]:
-    """All whole lines of a history, and their length in bytes. Raises `FileError` for a damaged one."""
+    """All whole lines of a history, and their length in bytes.
+
+    Raises `FileError` for a damaged history.
+    """
     if not path.exists():
         return [], 0
     if path.stat().st_size > MAX_HISTORY_BYTES:
@@ -31,11 +34,12 @@ def read_lines(path: pathlib.Path) -> tuple[list[dict[str, Any]], int]:
         while line := file.readline(MAX_LINE_BYTES):
             if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
                 break  # torn
+            # A whole line that cannot be parsed is damage, which is never passed over.
             record = _parse_line(line)
             if record is None:
                 raise FileError(
-                    f"{path}, line {len(records) + 1}, is damaged; remove it and all after it to go on "
-                    "from there"
+                    f"{path}, line {len(records) + 1}, is damaged; remove it and all after it to "
+                    "go on from there"
                 )
             records.append(record)
             length += len(line)

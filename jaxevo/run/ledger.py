@@ -1,4 +1,4 @@
-"""The ledger of a run: everything that happened, on the disk and in memory, with answers in constant time.
+"""The ledger of a run: all that happened, on disk and in memory, with answers in constant time.
 
 JAX is not imported.
 """
@@ -17,7 +17,7 @@ from jaxevo.search_space.genome import Genome
 
 
 class Ledger:
-    """What a run knows. Records are added once they are on the disk.
+    """Candidates, retrainings and totals of a run; records are added once they are on the disk.
 
     Attributes:
         candidates: By id, in the order of their evaluation.
@@ -46,7 +46,10 @@ class Ledger:
 
     @classmethod
     def open(cls, workdir: Workdir, config: SearchConfig) -> Ledger:
-        """Reads the history of a run of this configuration. Raises `FileError` if it cannot be its."""
+        """Reads the history of a run of this configuration.
+
+        Raises `FileError` if the history cannot be of this configuration.
+        """
         return cls(workdir, read_records(workdir, config))
 
     def trained(self, genome: Genome) -> Candidate | None:
@@ -79,7 +82,10 @@ class Ledger:
         self.stop = stop
 
     def add_session(self, seconds: dict[str, float]) -> None:
-        """Writes the seconds of the session that ended the run, unless one is there. Raises `OSError`."""
+        """Writes the seconds of the session that ended the run, unless such a record is there.
+
+        Raises `OSError`.
+        """
         if not self._sessions:
             line: dict[str, Any] = {"kind": "session", "session_seconds": seconds}
             self._history.append(line)

@@ -1,4 +1,4 @@
-"""From data and settings, as a person gives them, to the task of a search."""
+"""The task of a search, made of data and settings as a person gives them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.engines import with_engine
 
-# A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), or a
-# dict of x_train, y_train, x_test and y_test.
+# A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), or
+# a dict of x_train, y_train, x_test and y_test.
 Data = Any
 
 
@@ -55,6 +55,7 @@ def make_task(
         settings=settings or {},
         data_dir=data_dir,
     )
+    # A run that goes on keeps the engine that it began with.
     path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
     if (settings or {}).get("engine", "auto") == "auto":
         config = _with_engine_of(Workdir(path), config)
@@ -69,7 +70,7 @@ def make_task(
 
 
 def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
-    """With the engine of the run in this folder, if there is one."""
+    """The configuration with the engine of the run in this folder, if there is one."""
     if not workdir.config.exists():
         return config
     engine = workdir.read_config()["config"].get("engine")
@@ -142,7 +143,7 @@ def load_images(
 
 
 def dataset_name(data: Data) -> str:
-    """What data is called in a configuration."""
+    """Name of the data in a configuration."""
     return os.fspath(data) if isinstance(data, str | os.PathLike) else "arrays"
 
 
@@ -153,8 +154,5 @@ def default_workdir(config: SearchConfig, preset: str) -> pathlib.Path:
 
 
 def run_name(dataset: str) -> str:
-    """What a folder of runs is called after:
-
-    the data set's name, without what a path could mind.
-    """
+    """Name of the data set in that of a run's folder, without characters unfit for a path."""
     return re.sub(r"[^A-Za-z0-9_.]+", "_", pathlib.Path(dataset).name)

@@ -1,4 +1,4 @@
-"""How a run is shown: a live display on a terminal, plain lines elsewhere (a log, a pipe, a notebook)."""
+"""Displays of a run: live on a terminal, plain lines elsewhere (a log, a pipe, a notebook)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reading a run: configuration, history and result, each checked, since they may come from strangers.
+"""Reading a run: configuration, history and result.
 
-The history is gone through again with the search's own strategy. As nothing is drawn by it, a run of
-another NumPy can be read too. JAX is not imported.
+Every value is checked, since the files may come from strangers. The history is gone through again
+with the search's own strategy. As the strategy draws nothing meanwhile, a run of another NumPy can
+be read too. JAX is not imported.
 """
 
 from __future__ import annotations
@@ -28,19 +29,20 @@ from jaxevo.strategies.registry import make_strategy
 
 @dataclasses.dataclass
 class Records:
-    """The lines of a history, typed; `replay` is the strategy that has gone through every candidate."""
+    """The lines of a history, typed.
+
+    `replay` is the strategy that has gone through every candidate.
+    """
 
     replay: Strategy
-    candidates: dict[int, Candidate] = dataclasses.field(
-        default_factory=dict
-    )  # as evaluated, by id
+    # Candidates as evaluated, by id.
+    candidates: dict[int, Candidate] = dataclasses.field(default_factory=dict)
     retrainings: list[Retraining] = dataclasses.field(default_factory=list)
     stagnations: list[Stagnation] = dataclasses.field(default_factory=list)
     stop: Stop | None = None
     sessions: int = 0
-    survivors: set[int] = dataclasses.field(
-        default_factory=set
-    )  # still there when their generation was complete
+    # Ids of individuals still there when their generation was complete.
+    survivors: set[int] = dataclasses.field(default_factory=set)
     trainings: int = 0  # of candidates
     length: int = 0  # of the history, in bytes
 
@@ -61,13 +63,12 @@ class Run:
     about: dict[str, Any]  # preset, device and versions
     records: Records
     result: Result | None  # None while the run is incomplete
-    checkpoints: dict[
-        str, list[int]
-    ]  # numbers of those of the search and of the final training, oldest first
+    # Numbers of the checkpoints of the search and of the final training, oldest first.
+    checkpoints: dict[str, list[int]]
 
     @property
     def candidates(self) -> dict[int, Candidate]:
-        """By id, in the order of their evaluation."""
+        """Candidates by id, in the order of their evaluation."""
         return self.records.candidates
 
     @property
@@ -96,12 +97,17 @@ class Run:
 
 
 def load_run(workdir: Workdir) -> Run:
-    """Reads a run, finished or not. Raises `FileError` naming file and line of what cannot be used."""
+    """Reads a run, finished or not.
+
+    Raises `FileError` naming file and line of what cannot be used.
+    """
+    # What the run says of itself: its preset, device, versions and configuration.
     document = CheckedFields(str(workdir.config), workdir.read_config())
     versions = document.inner("versions")
     about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
     about["versions"] = {printable(name): versions.take(name, str) for name in versions.data}
     config = _read_config(document)
+    # The history, and the result if it fits the history.
     records = read_records(workdir, config)
     genomes = {
         known: candidate.individual.genome for known, candidate in records.candidates.items()
@@ -118,7 +124,10 @@ def load_run(workdir: Workdir) -> Run:
 
 
 def read_records(workdir: Workdir, config: SearchConfig) -> Records:
-    """The history of a run of this configuration. Raises `FileError` for a line that cannot be its."""
+    """Reads the history of a run of this configuration.
+
+    Raises `FileError` for a line that cannot belong to such a run.
+    """
     records = Records(make_strategy(config))
     lines, records.length = read_lines(workdir.history)
     for number, line in enumerate(lines, 1):

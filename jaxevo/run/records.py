@@ -1,4 +1,4 @@
-"""What the lines of a history hold, as types that write and read themselves.
+"""The lines of a history, as types that write and read themselves.
 
 Each line has a `kind`:
 
@@ -48,7 +48,7 @@ class Candidate:
         return self.individual.fitness
 
     def metadata(self, dataset: str, seed: int) -> dict[str, Any]:
-        """What a genome file says of it: the run that it is from, its size and its fitness there."""
+        """Metadata of the individual's genome file: its run, its size and its fitness there."""
         metadata = {"dataset": dataset, "seed": seed, "id": self.id}
         return metadata | {"parameters": self.parameters, "search_fitness": self.fitness}
 
@@ -62,7 +62,7 @@ class Candidate:
 
     @classmethod
     def read(cls, fields: CheckedFields, earlier: Mapping[int, Candidate]) -> Candidate:
-        """From a line, after those of the `earlier` candidates. Raises `FileError`."""
+        """Reads a line that follows those of the `earlier` candidates. Raises `FileError`."""
         individual = _read_individual(fields, earlier)
         return cls(
             individual,
@@ -76,7 +76,7 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class Retraining:
-    """One of the best, trained again."""
+    """A training of one of the best with a fresh seed."""
 
     id: int
     repeat: int  # which of its fresh trainings, counted from 0
@@ -91,7 +91,7 @@ class Retraining:
 
     @classmethod
     def read(cls, fields: CheckedFields, candidates: Mapping[int, Candidate]) -> Retraining:
-        """From a line. Raises `FileError`."""
+        """Reads the record from a line. Raises `FileError`."""
         known = fields.take("id", int)
         repeat = fields.take("seed", int)
         fitness = fields.take("fitness", float)
@@ -116,7 +116,7 @@ class Stagnation:
 
     @classmethod
     def read(cls, fields: CheckedFields) -> Stagnation:
-        """From a line. Raises `FileError`."""
+        """Reads the record from a line. Raises `FileError`."""
         event = fields.take("event", str)
         return cls(event, fields.take("generation", int), fields.take("best", int))
 
@@ -133,7 +133,7 @@ class Stop:
 
     @classmethod
     def read(cls, fields: CheckedFields) -> Stop:
-        """From a line. Raises `FileError`."""
+        """Reads the record from a line. Raises `FileError`."""
         return cls(fields.take("reason", str))
 
 

@@ -1,4 +1,4 @@
-"""How a run tells what it does: the interface that a display implements."""
+"""The interface by which a run tells what it does; displays implement it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from jaxevo.strategies.base import Strategy
 
 
 class Reporter(Protocol):
-    """Is told how a run goes on."""
+    """Listener to a run's progress."""
 
     def message(self, text: str) -> None:
-        """Something worth a line."""
+        """Takes a message of one line."""
         ...
 
     def candidate(self, candidate: Candidate, strategy: Strategy) -> None:
@@ -31,7 +31,7 @@ class Silent:
         self.messages: list[str] = []
 
     def message(self, text: str) -> None:
-        """Keeps it."""
+        """Keeps the message."""
         self.messages.append(text)
 
     def candidate(self, candidate: Candidate, strategy: Strategy) -> None:

@@ -1,4 +1,4 @@
-"""What came out of a finished run: one type that is printed, saved, compared and drawn."""
+"""The result of a finished run: one type that is printed, saved, compared and drawn."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ class Result:
     trainings: int  # of candidates, of the best again, and the final one
     memo_hits: int  # candidates isomorphic to an earlier one
     failures: int
-    seconds: Mapping[
-        str, float
-    ]  # of all trainings of all sessions, by part; `final`: the final training
+    # Seconds of all trainings of all sessions, by part; `final` is the final training.
+    seconds: Mapping[str, float]
     session_seconds: Mapping[str, float]  # of the session that ended the run, by part
 
     @property
@@ -58,7 +57,7 @@ class Result:
         return Classifier.load(self.weights)
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of `result.json`: all but the genome, which is in `best.json`, and the path."""
+        """The content of `result.json`: all fields but the path and the genome (`best.json`)."""
         names = {field.name for field in dataclasses.fields(self)} - {"path", "genome"}
         values = {name: getattr(self, name) for name in names}
         interval = None if self.test_interval is None else list(self.test_interval)
@@ -75,6 +74,7 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         return None
     document = {"result": read_json(workdir.result)}
     fields = CheckedFields(str(workdir.result), document).inner("result")
+    # The scores on test images are all there or all null.
     interval = fields.optional("test_interval", list)
     if interval is not None:
         interval = fields.items("test_interval", float)
@@ -82,6 +82,7 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
     test_images = fields.optional("test_images", int)
     if len({value is None for value in (test_accuracy, interval, test_images)}) > 1:
         raise fields.error("test_accuracy, test_interval and test_images: some are null, not all")
+    # The winner must be an individual of the history, whose search has ended.
     winner = fields.take("id", int)
     if not searched or winner not in genomes or (interval is not None and len(interval) != 2):
         raise fields.error("it is not the result of this history")

@@ -1,7 +1,8 @@
-"""A whole run in its folder, in phases: explore, choose the winner, finish. The same call resumes it.
+"""A whole run in its folder, in phases: explore, choose the winner, finish.
 
-Everything that happened is in the history, so an interrupted run comes to the same end as an
-uninterrupted one. The test images are loaded only after the last choice has been made.
+The same call resumes an interrupted run. Everything that happened is in the history, so such a run
+comes to the same end as an uninterrupted one. The test images are loaded only after the last choice
+has been made.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _TIME_RESERVE = 1.2  # on the time that what follows the search should take
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What to search, where, and how to come by the test images once the search is over."""
+    """A search to carry out: its configuration, folder and data, and a loader of test images."""
 
     config: SearchConfig
     workdir: Workdir
@@ -64,10 +65,12 @@ def run_search(task: Task, reporter: Reporter) -> Result:
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
     with _opened(task, reporter) as ledger:
+        # A run that is complete is only read.
         if task.workdir.result.exists():
             result = load_run(task.workdir).result
             assert result is not None
             return result
+        # Explore, choose the winner, finish.
         evaluator = make_evaluator(task)
         winner = _explore_and_choose(task, ledger, evaluator, reporter)
         finisher = Finisher(
@@ -83,14 +86,17 @@ def run_search(task: Task, reporter: Reporter) -> Result:
 
 
 def find_winner(task: Task, reporter: Reporter) -> Individual:
-    """Carries a run to the choice of its winner, which is not trained further; raises like `run_search`."""
+    """Carries a run to the choice of its winner, which is not trained further.
+
+    Raises like `run_search`.
+    """
     task = dataclasses.replace(task, config=with_engine(task.config))
     with _opened(task, reporter) as ledger:
         return _explore_and_choose(task, ledger, make_evaluator(task), reporter)
 
 
 def make_evaluator(task: Task) -> Evaluator:
-    """What trains the candidates of a task in this process."""
+    """Makes the evaluator that trains the candidates of a task in this process."""
     config = task.config
     builder = NetworkBuilder(config.network, task.data.image_shape, task.data.num_classes)
     data = TrainingData.drawn(task.data.train, config.data.train_examples, config.seed)
@@ -107,7 +113,8 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[Ledger]:
         document = task.workdir.open(task.config, about | {"data": task.data.digest()})
         if changed := changed_versions(document):
             reporter.message(
-                f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted run"
+                f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted "
+                "run"
             )
         yield Ledger.open(task.workdir, task.config)
 
@@ -118,9 +125,11 @@ def _explore_and_choose(
     """The first two phases."""
     if task.data.summary is not None:
         reporter.message(task.data.summary.describe())
+    # At the start, say which engine is used and how long the search may take.
     if not ledger.candidates:
         reporter.message(describe_engine(task.config))
         reporter.message(describe_estimate(evaluator))
+    # Evaluate the candidates, then train the best again.
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:
         explorer = Explorer(
             config=task.config,
@@ -140,7 +149,8 @@ def _explore_and_choose(
 def _out_of_time(task: Task, ledger: Ledger, stopwatch: Stopwatch) -> bool:
     """True once what is left of the time limit is needed for what follows the search.
 
-    The time of a step is that of the candidates trained so far; the winner's may be longer, hence a reserve.
+    The time of a step is that of the candidates trained so far; the winner's may be longer, hence a
+    reserve.
     """
     if task.time_limit is None:
         return False

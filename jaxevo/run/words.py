@@ -15,7 +15,7 @@ def format_duration(seconds: float) -> str:
 
 
 def accuracy_line(result: Result) -> str:
-    """How good the winner is."""
+    """A line with the winner's accuracy."""
     validation = f"validation accuracy {result.validation_accuracy:.2%}"
     if result.test_accuracy is None or result.test_interval is None:
         return validation
@@ -27,13 +27,13 @@ def accuracy_line(result: Result) -> str:
 
 
 def result_lines(result: Result) -> list[str]:
-    """What came out, and what it took, a line each."""
+    """A run's result and the time it took, a line each."""
     share = result.memo_hits / result.candidates
     return [
         accuracy_line(result),
         f"{result.parameters:,} parameters, {result.multiply_adds:,} multiply-adds an image",
-        f"{result.candidates} candidates, {result.memo_hits} ({share:.0%}) isomorphic to an earlier one, "
-        f"{result.failures} failed; {result.trainings} trainings",
+        f"{result.candidates} candidates, {result.memo_hits} ({share:.0%}) isomorphic to an "
+        f"earlier one, {result.failures} failed; {result.trainings} trainings",
         where_time_went(result.session_seconds),
     ]
 

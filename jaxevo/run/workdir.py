@@ -56,11 +56,14 @@ class Workdir:
 
     @property
     def result(self) -> pathlib.Path:
-        """What came out; there when the run is complete."""
+        """File of the result; it exists when the run is complete."""
         return self.path / "result.json"
 
     def check_inside(self) -> None:
-        """Raises `FileError` for a link, by which files elsewhere would be changed, and for pipes and devices."""
+        """Raises `FileError` for links, pipes and devices in the folder.
+
+        By a link, files elsewhere would be changed.
+        """
         files = self.config, self.history, self.best_genome, self.result, self.path / "lock"
         folders = (
             self.checkpoints.parent,
@@ -73,12 +76,16 @@ class Workdir:
                 path.exists() and not (path.is_dir() if path in folders else path.is_file())
             ):
                 raise FileError(
-                    f"{path} is a link or of a wrong kind; a run's files must lie in its folder itself"
+                    f"{path} is a link or of a wrong kind; a run's files must lie in its folder "
+                    "itself"
                 )
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Makes the folder and keeps other processes out within the block. Raises `FileError` if one is in."""
+        """Makes the folder and keeps other processes out within the block.
+
+        Raises `FileError` if another process is in.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         handle = self.lock()
         try:
@@ -87,7 +94,10 @@ class Workdir:
             os.close(handle)
 
     def lock(self) -> int:
-        """Keeps other processes out until the descriptor returned is closed, or this process ends."""
+        """Keeps other processes out of the folder.
+
+        The lock lasts until the descriptor returned is closed, or this process ends.
+        """
         self.check_inside()
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -100,11 +110,16 @@ class Workdir:
         return handle
 
     def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:
-        """Creates the run, or checks that it is one of this configuration; returns the content of `config.json`."""
+        """Creates the run, or checks that the run in the folder is one of this configuration.
+
+        Returns the content of `config.json`.
+        """
+        # A new run writes its configuration.
         if not self.config.exists():
             if self.history.exists():
                 raise FileError(
-                    f"{self.path} has a history but no config.json; restore it or use another workdir"
+                    f"{self.path} has a history but no config.json; restore it or use another "
+                    "workdir"
                 )
             document = {
                 "schema": SCHEMA_VERSION,
@@ -113,6 +128,7 @@ class Workdir:
             } | extra
             write_json(self.config, document)
             return document
+        # An existing run must have the same configuration and images.
         document = self.read_config()
         differences = _differences(complete(document["config"]), flatten(config))
         if document.get("data") != extra.get("data"):
@@ -132,8 +148,8 @@ class Workdir:
             raise FileError(f"{self.config} is not the configuration of a run; use another workdir")
         if document.get("schema") != SCHEMA_VERSION:
             raise FileError(
-                f"{self.config} has schema {document.get('schema')!r} and this version reads {SCHEMA_VERSION}; "
-                "go on with the version that wrote it"
+                f"{self.config} has schema {document.get('schema')!r} and this version reads "
+                f"{SCHEMA_VERSION}; go on with the version that wrote it"
             )
         return document
 

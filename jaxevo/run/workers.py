@@ -1,9 +1,12 @@
-"""Candidates evaluated in worker processes, so that one that crashes, hangs or eats all memory harms no other.
+"""Evaluation of candidates in worker processes, so that one that crashes harms no other.
 
-Each worker is a spawned process at the end of a pipe of its own and shares no lock with anyone. However and whenever it
-ends, starting and idle ones included, its pipe ends with it: its candidate is tried once more in a fresh process, and
-only that candidate fails if it does so again. (Of the ready-made pools, `concurrent.futures` and `loky` lose every
-running task with one process; `pebble` loses but one, yet breaks when a starting or an idle process is killed:
+A candidate that hangs or eats all memory harms no other either.
+
+Each worker is a spawned process at the end of a pipe of its own and shares no lock with anyone.
+However and whenever a worker ends, while starting and idle included, its pipe ends with it. Its
+candidate is tried once more in a fresh process, and only that candidate fails if it does so again.
+(Of the ready-made pools, `concurrent.futures` and `loky` lose every running task with one process;
+`pebble` loses but one, yet breaks when a starting or an idle process is killed:
 docs/reliability.md.)
 
 JAX is imported in the worker after its memory has been limited, so not at the top of this module.
@@ -47,11 +50,12 @@ class WorkerError(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """What a worker is given once, at its start."""
+    """Data and settings that a worker is given once, at its start."""
 
     config: SearchConfig
     num_classes: int
-    arrays: str  # file with the training and validation images, their labels, and the subset to train on
+    # File with the training and validation images, their labels, and the subset to train on.
+    arrays: str
     compilation_cache: str | None
 
 
@@ -80,10 +84,12 @@ class _Worker:
 
 
 class Workers:
-    """Evaluates candidates in at most `limits.workers` processes; starts them when there is work, replaces the dead.
+    """Evaluates candidates in at most `limits.workers` processes.
 
-    Nothing happens in the background: calls of `result` drive all of it. A training is known by its seed, which no
-    other shares. To be closed, as by `with`; a process that ends without doing so takes its workers along.
+    Processes are started when there is work, and dead ones are replaced. Nothing happens in the
+    background: calls of `result` drive all of it. A training is known by its seed, which no other
+    shares. The object is to be closed, as by `with`; a process that ends without closing it takes
+    its workers along.
 
     Args:
         limits: How many processes, and what a candidate may take.
@@ -110,20 +116,25 @@ class Workers:
             self._stop(worker)
 
     def submit(self, genome: Genome, seed: Seed) -> None:
-        """Has a genome evaluated, unless that is under way already."""
+        """Submits a genome for evaluation, unless its training is under way already."""
         jobs = [*self._queue, *(worker.job for worker in self._workers if worker.job)]
         if seed not in self._done and all(job.seed != seed for job in jobs):
             self._queue.append(_Job(genome, seed))
             self._assign()
 
     def result(self, seed: Seed) -> Evaluation:
-        """Waits for what was submitted. Raises `WorkerError` if workers end before they have begun."""
+        """Waits for the result of a submitted training.
+
+        Raises `WorkerError` if workers end before they have begun.
+        """
         while seed not in self._done:
             self._assign()
+            # Take the messages that come, waiting at most until a candidate has taken too long.
             for pipe in connection.wait(
                 [worker.pipe for worker in self._workers], self._until_deadline()
             ):
                 self._receive(next(worker for worker in self._workers if worker.pipe is pipe))
+            # End the workers whose candidates have taken too long.
             for worker in [worker for worker in self._workers if self._left(worker) <= 0]:
                 self._give_up(
                     worker,
@@ -142,14 +153,14 @@ class Workers:
                     self._queue.appendleft(worker.job)
                     worker.job = None
                     self._stop(worker)
+        # Start workers for the jobs that idle and starting workers leave over.
         free = sum(worker.job is None for worker in self._workers)
         for _ in range(min(len(self._queue) - free, self.limits.workers - len(self._workers))):
             self._start()
 
     def _start(self) -> None:
-        spawn = multiprocessing.get_context(
-            "spawn"
-        )  # a fork of a process that uses JAX can deadlock
+        # A fork of a process that uses JAX can deadlock.
+        spawn = multiprocessing.get_context("spawn")
         pipe, other = spawn.Pipe()
         arguments = (other, self.setup, self.build, self.limits.worker_memory_limit, os.getpid())
         process = spawn.Process(target=_work, args=arguments, name="jaxevo worker", daemon=True)
@@ -158,7 +169,10 @@ class Workers:
         self._workers.append(_Worker(process, pipe, self.limits.candidates_per_worker))
 
     def _receive(self, worker: _Worker) -> None:
-        """What a worker says: that it is ready, how its candidate did, or, by its end, that it has died."""
+        """Takes a worker's message, or notices its end.
+
+        A worker says that it is ready, or how its candidate did; its end says that it has died.
+        """
         try:
             message = worker.pipe.recv()
         except (EOFError, OSError):
@@ -169,7 +183,11 @@ class Workers:
         self._finish(worker, message)
 
     def _finish(self, worker: _Worker, message: dict[str, Any]) -> None:
-        """Takes a result. After an exception the worker is replaced, as what it lacked may be of its own making."""
+        """Takes a worker's result.
+
+        After an exception the worker is replaced, as it may itself have used up what the training
+        lacked.
+        """
         from jaxevo.run.evaluator import Evaluation
 
         evaluation, job = Evaluation(**message), worker.job
@@ -182,7 +200,10 @@ class Workers:
             self._stop(worker)
 
     def _give_up(self, worker: _Worker, problem: str) -> None:
-        """Ends a worker; its candidate is tried again, or has failed. Raises `WorkerError` after too many starts."""
+        """Ends a worker; its candidate is tried again, or has failed.
+
+        Raises `WorkerError` after too many starts.
+        """
         from jaxevo.run.evaluator import Evaluation
 
         job = worker.job
@@ -191,10 +212,12 @@ class Workers:
             self._failed_starts += not worker.ready
             if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise WorkerError(
-                    f"{self._failed_starts} workers in a row ended while they were starting ({problem}); is there "
-                    f"memory for {self.limits.workers} (--workers), and --worker_memory_limit large enough?"
+                    f"{self._failed_starts} workers in a row ended while they were starting "
+                    f"({problem}); is there memory for {self.limits.workers} (--workers), and "
+                    "--worker_memory_limit large enough?"
                 )
             return
+        # Try the candidate again, or record its failure.
         job.problems.append(problem)
         job.seconds += time.monotonic() - worker.begin
         if len(job.problems) < _ATTEMPTS:
@@ -241,13 +264,12 @@ def _work(
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # even while a candidate hangs
     if os.getppid() != parent:
         return
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # a terminal sends it to all; the parent ends its workers
-    if (
-        memory_limit
-    ):  # of writable memory: the address space that JAX reserves is many times what it uses
+    # A terminal sends the interrupt to all processes; the parent ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The limit is on writable memory: JAX reserves many times the address space that it uses.
+    if memory_limit:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_limit << 20, memory_limit << 20))
+    # Load the data, tell the parent that this worker is ready, and evaluate what it sends.
     evaluate = build(setup)
     pipe.send(None)
     while True:
@@ -259,7 +281,10 @@ def _work(
 
 
 def build_evaluate(setup: Setup) -> Evaluate:
-    """`Evaluator.evaluate` on the setup's data, compiled before the first candidate's time begins to run."""
+    """`Evaluator.evaluate` on the setup's data.
+
+    Programs are compiled before the first candidate's time begins to run.
+    """
     from jaxevo.machine import keep_compiled
     from jaxevo.networks.builder import NetworkBuilder
     from jaxevo.run.evaluator import Evaluator
@@ -267,10 +292,12 @@ def build_evaluate(setup: Setup) -> Evaluate:
 
     if setup.compilation_cache:
         keep_compiled(setup.compilation_cache)
+    # Read the data from the file of the parent.
     with np.load(setup.arrays, allow_pickle=False) as arrays:
         train = Images(arrays["train_images"], arrays["train_labels"])
         validation = Images(arrays["validation_images"], arrays["validation_labels"])
         data = TrainingData.of(train, arrays["subset"])
+    # Build the evaluator, and compile the program that all genomes share.
     builder = NetworkBuilder.for_images(setup.config.network, train.images, setup.num_classes)
     evaluator = Evaluator(setup.config, builder, data, validation)
     evaluator.warm_up()
@@ -297,6 +324,7 @@ def start_workers(
             subset=subset,
         )
         file.flush()
+        # The open file is reached through /proc, since it has no name.
         path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         setup = Setup(config, data.num_classes, path, compilation_cache())
         with Workers(limits, setup, build_evaluate) as workers:

@@ -1,4 +1,4 @@
-"""The search space:
+"""The search space: genomes, how genomes vary, and the sizes of their networks.
 
-genomes, how they vary, and the sizes of their networks. Nothing here imports JAX.
+Nothing here imports JAX.
 """

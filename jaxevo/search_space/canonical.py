@@ -1,4 +1,4 @@
-"""Which cells are isomorphic: a text that two cells share exactly if they describe the same graph.
+"""Isomorphic cells: a text that two cells share exactly if they describe the same graph.
 
 The order of a node's operands, the order of nodes where the graph allows another, and which of the
 two equal inputs is read make no difference.
@@ -16,15 +16,14 @@ if TYPE_CHECKING:  # which imports this module
 
 @functools.lru_cache(maxsize=4096)
 def canonical_cell(cell: Cell) -> str:
-    """The smallest listing of a cell over all its topological orders, where a node comes soon after
-    those it reads.
+    """The smallest listing of a cell over all its topological orders.
 
-    Listings grow node by node; of all partial listings only the smallest are kept, so ties (nodes
-    that look alike so far) are the only branching, and of those with equal futures one is enough.
+    In such a listing a node comes soon after the states that it reads. Listings grow node by node;
+    of all partial listings only the smallest are kept. So ties (nodes that look alike so far) are
+    the only branching, and of partial listings with equal futures one is enough.
     """
-    labels: list[dict[int, int]] = [
-        {0: 0, 1: 0}
-    ]  # state -> its number in the listing; the inputs are alike
+    # State -> its number in the listing; the inputs are alike.
+    labels: list[dict[int, int]] = [{0: 0, 1: 0}]
     listing: list[tuple[tuple[int, str], ...]] = []
     for position in range(1, cell.num_nodes + 1):
         best: tuple[tuple[int, str], ...] | None = None
@@ -49,9 +48,9 @@ def canonical_cell(cell: Cell) -> str:
 
 
 def _future(cell: Cell, label: Mapping[int, int]) -> tuple:
-    """All that decides how a partial listing can go on:
+    """Key of the ways in which a partial listing can go on.
 
-    the nodes still to come, and the numbers of what they read.
+    Contains the nodes still to come, and the numbers of the states that these nodes read.
     """
     rest = [(state, node) for state, node in cell.numbered_nodes() if state not in label]
     read = {i for _, node in rest for i in node.inputs}

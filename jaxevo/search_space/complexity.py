@@ -1,6 +1,6 @@
-"""Sizes of the network that a genome describes, by arithmetic alone:
+"""Sizes of the network that a genome describes, by arithmetic alone.
 
-nothing is built and jax is not imported.
+No network is built, and JAX is not imported.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
 @dataclasses.dataclass(frozen=True)
 class Complexity:
-    """Trainable parameters, and multiply-adds of one image's forward pass (convolutions and the
-    classifier).
+    """Trainable parameters, and multiply-adds of one image's forward pass.
+
+    Multiply-adds are those of the convolutions and the classifier.
     """
 
     parameters: int
@@ -22,9 +23,9 @@ class Complexity:
 
 
 def operand_is_projected(state: int, op: Op) -> bool:
-    """Whether an operand ends in a 1x1 convolution:
+    """True if an operand ends in a 1x1 convolution.
 
-    all but identity and pooling of an input, which has D channels.
+    Every operand does, except identity and pooling of an input, which has D channels already.
     """
     return op.kernel_size > 0 or state >= NUM_INPUTS
 

@@ -1,6 +1,6 @@
-"""Genome files:
+"""Genome files: a genome as JSON text with metadata, and the shipped ones by name.
 
-a genome as JSON text with metadata, read from anyone and checked, and the shipped ones by name.
+Files may come from anyone, so each is checked as it is read.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ MAX_FILE_BYTES = 1 << 20
 
 
 def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
-    """A genome file's text:
-
-    one node a line, so that a change of one node is a change of one line.
-    """
+    """A genome file's text, one node a line, so that a changed node is one changed line."""
     cells = []
     for name, nodes in genome.to_dict().items():
         lines = ",\n".join(f"      {json.dumps(node)}" for node in nodes)

@@ -63,8 +63,9 @@ def mutate(
     add_prob: float,
     max_nodes: int,
 ) -> tuple[Genome, tuple[str, ...]]:
-    """The three mutations in the paper's order ("mutation"), and the names of those that changed
-    the genome.
+    """Applies the three mutations in the paper's order ("mutation").
+
+    Returns the genome, and the names of the mutations that changed it.
     """
     after_op = mutate_op(rng, genome, op_prob)
     after_edge = mutate_edge(rng, after_op, edge_prob)
@@ -78,8 +79,9 @@ def mutate(
 
 
 def mutate_op(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
-    """With probability `prob` (tau_m-op), gives a random operand of a random node of a random cell
-    another op.
+    """Gives a random operand of a node another op with probability `prob` (tau_m-op).
+
+    The cell, its node and the operand are drawn uniformly.
     """
     if rng.random() >= prob:
         return genome
@@ -90,8 +92,9 @@ def mutate_op(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
 
 
 def mutate_edge(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
-    """With probability `prob` (tau_m-edge), lets a random operand read another state ("hidden state
-    mutation").
+    """Lets a random operand read another state with probability `prob` (tau_m-edge).
+
+    The paper calls this "hidden state mutation".
 
     States 0 and 1 are the same tensor (section 4.2), so an operand that reads one of them must get
     a hidden state to change at all. A first node has none to read: as the paper draws the node
@@ -110,8 +113,9 @@ def mutate_edge(rng: np.random.Generator, genome: Genome, prob: float) -> Genome
 
 
 def add_node(rng: np.random.Generator, genome: Genome, prob: float, max_nodes: int) -> Genome:
-    """With probability `prob` (tau_b), appends a random node to a random cell, unless that has
-    `max_nodes` already.
+    """Appends a random node to a random cell with probability `prob` (tau_b).
+
+    A cell that has `max_nodes` already stays as it is.
     """
     if rng.random() >= prob:
         return genome
@@ -131,8 +135,9 @@ def _random_node(rng: np.random.Generator, k: int) -> Node:
 
 
 def _random_operand(rng: np.random.Generator, genome: Genome) -> tuple[str, int, int]:
-    """A cell's name, the place of one of its nodes, and which of the node's two operands; each
-    drawn uniformly.
+    """Draws an operand: a cell's name, a node's place in it, and which of the node's two operands.
+
+    Each of the three is drawn uniformly.
     """
     name = _choice(rng, CELL_KINDS)
     return name, _choice(rng, range(genome.cell(name).num_nodes)), _choice(rng, range(2))

@@ -1,5 +1,6 @@
-"""Aging evolution, after Real, Aggarwal, Huang and Le, *Regularized Evolution for Image Classifier
-Architecture Search* (2018, arXiv 1802.01548).
+"""Aging evolution (Real, Aggarwal, Huang and Le 2018).
+
+*Regularized Evolution for Image Classifier Architecture Search*, arXiv 1802.01548.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from jaxevo.strategies.individual import Individual, rank
 
 
 class AgingEvolution(Generational):
-    """A queue of P individuals: of a sample of S the best gets a mutated child, and the oldest
-    dies, however good.
+    """A queue of P individuals, in which a child of the best of a sample replaces the oldest.
 
-    As there, a child differs from its parent by one mutation. Which one is drawn in proportion to
-    the paper's rates (tau_m-op, tau_m-edge, tau_b), since here B grows too; it may find nothing to
-    change. F children are counted as a generation, so the number of candidates is that of
-    `RegularizedEvolution`. With `mating_pool="survivors"` all F
-    have parents from before the generation, whose oldest die at its end: so they can be evaluated
-    at once.
+    The sample has S individuals, and the child is a mutated copy. The oldest dies, however good.
 
-    The best may die; `best` is that of all, while the population is what is alive.
+    As in the publication, a child differs from its parent by one mutation. Which one is drawn in
+    proportion to the paper's rates (tau_m-op, tau_m-edge, tau_b), since here B grows too; it may
+    find nothing to change. F children are counted as a generation, so the number of candidates is
+    that of `RegularizedEvolution`. With `mating_pool="survivors"` all F children have parents from
+    before the generation, whose oldest die at its end: so all F can be evaluated at once.
+
+    The best may die: `best` is the best of all, while the population is what is alive.
     """
 
     def _sequential(self) -> bool:
@@ -42,7 +43,7 @@ class AgingEvolution(Generational):
         return Individual(new_id, genome, self.generation, (parent.id,), operators)
 
     def _mutate(self, rng: np.random.Generator, genome: Genome) -> tuple[Genome, str]:
-        """One of the three mutations, and its name."""
+        """Applies one of the three mutations; returns the genome and the mutation's name."""
         config = self.config
         rates = np.array([config.op_mutation_prob, config.edge_mutation_prob, config.add_node_prob])
         mutation = int(rng.choice(3, p=rates / rates.sum()))

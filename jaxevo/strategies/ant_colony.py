@@ -1,6 +1,7 @@
-"""Ant colony search, after Byla and Pang, *DeepSwarm: Optimising Convolutional Neural Networks
-using Swarm Intelligence* (2019, arXiv 1905.07350), with the rules of the ant colony system (Dorigo
-and Gambardella 1997).
+"""Ant colony search, after DeepSwarm (Byla and Pang 2019).
+
+*DeepSwarm: Optimising Convolutional Neural Networks using Swarm Intelligence*, arXiv 1905.07350.
+The rules are those of the ant colony system (Dorigo and Gambardella 1997).
 
 An ant builds a genome choice by choice. Every choice (the input and the operation of each operand
 of each node of each cell) has pheromone on what can be chosen, and the genomes of good ants leave
@@ -26,8 +27,9 @@ Choice = tuple[str, int, int, int, int]
 
 
 class AntColony(Generational):
-    """Iterations of so many ants, with as many candidates in all as `RegularizedEvolution`; the
-    last may be cut short.
+    """Iterations of ants, with as many candidates in all as `RegularizedEvolution`.
+
+    The last iteration may be cut short.
 
     B is the same for all ants of an iteration: B_min in the first, one more in each, B_max at most.
     An ant takes the option of most pheromone with probability `greediness`, else one at random in
@@ -103,8 +105,9 @@ class AntColony(Generational):
         return Cell(tuple(nodes))
 
     def _choose(self, rng: np.random.Generator, pheromone: np.ndarray) -> int:
-        """The pseudo-random proportional rule; of several options with most pheromone, one at
-        random.
+        """Draws an option by the pseudo-random proportional rule.
+
+        Of several options with most pheromone, one is taken at random.
         """
         if rng.random() < self.colony.greediness:
             return int(rng.choice(np.flatnonzero(pheromone == pheromone.max())))
@@ -123,7 +126,7 @@ class AntColony(Generational):
 
 
 def choices(genome: Genome) -> Iterator[Choice]:
-    """What an ant that has built this genome has chosen."""
+    """Choices of an ant that has built this genome."""
     for number, cell in enumerate(genome.cells):
         for k, node in enumerate(cell.nodes):
             for operand, (state, op) in enumerate(node.operands):

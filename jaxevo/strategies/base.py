@@ -27,7 +27,7 @@ class Event:
 
 
 class Strategy(Protocol):
-    """What a search needs of its strategy."""
+    """The methods and attributes that a search uses of its strategy."""
 
     @property
     def done(self) -> bool: ...  # no candidate will follow
@@ -42,18 +42,15 @@ class Strategy(Protocol):
     def population(self) -> Sequence[Individual]: ...  # evaluated individuals, best first
 
     @property
-    def best(
-        self,
-    ) -> (
-        Individual | None
-    ): ...  # of all that were told, whether or not it is still in the population
+    def best(self) -> Individual | None: ...  # of all told, be it in the population or not
 
     @property
     def events(self) -> Sequence[Event]: ...
 
     def ask(self) -> list[Individual]:
-        """The candidates that may be evaluated now, in any order or all at once; asked again, the
-        same; [] if done.
+        """The candidates that may be evaluated now, in any order or all at once; [] if done.
+
+        Asked again before one of them is told, it gives the same candidates.
         """
         ...
 
@@ -70,8 +67,9 @@ class Strategy(Protocol):
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on exactly as the strategy that gave `state`; it must have been made with the same
-        settings.
+        """Goes on exactly as the strategy that gave `state`.
+
+        Both strategies must have been made with the same settings.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What all strategies have in common that work in generations."""
+"""The common part of all strategies that work in generations."""
 
 from __future__ import annotations
 
@@ -82,8 +82,7 @@ class Generational(abc.ABC):
         if self.done or individual.generation != self.generation:
             raise ValueError(
                 f"an individual of generation {individual.generation}, while the run is in "
-                "generation "
-                f"{self.generation} of {self.num_generations}"
+                f"generation {self.generation} of {self.num_generations}"
             )
         largest = max(individual.genome.normal.num_nodes, individual.genome.reduction.num_nodes)
         if largest > self.config.max_nodes:
@@ -128,7 +127,7 @@ class Generational(abc.ABC):
         return self.config.num_offspring if self.generation else self.config.population_size
 
     def _missing(self) -> int:
-        """How many candidates the generation still lacks, those that are pending included."""
+        """Number of candidates that the generation still lacks, pending ones included."""
         return self._size() - self._evaluated
 
     def _sequential(self) -> bool:
@@ -148,8 +147,8 @@ class Generational(abc.ABC):
                 self._take(candidate)
                 return candidate
         raise InputError(
-            f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on size; "
-            "raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
+            f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on "
+            "size; raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
         )
 
     @abc.abstractmethod

@@ -18,9 +18,8 @@ class Individual:
     genome: Genome
     generation: int  # in which it was born; 0 is the initial population
     parents: tuple[int, ...] = ()
-    operators: tuple[
-        str, ...
-    ] = ()  # those that made it: "random", "ant", or "crossover" and what mutations changed it
+    # Operators that made it: "random", "ant", or "crossover" and the mutations that changed it.
+    operators: tuple[str, ...] = ()
     fitness: float | None = None
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The paper's strategy, and the default:
+"""The paper's strategy, and the default (section 3.2).
 
-which genomes are tried, and which of them survive (section 3.2).
+A strategy decides which genomes are tried, and which of them survive.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from jaxevo.strategies.individual import Individual, rank, select_survivors
 def select_parents(
     rng: np.random.Generator, pool: Sequence[Individual], sample_size: int
 ) -> tuple[Individual, Individual]:
-    """Of `sample_size` distinct individuals, the best and another one at random ("offspring
-    generation").
+    """Selects the best of `sample_size` distinct individuals, and another one of them at random.
 
-    Were the second not distinct from the first, with the paper's S=2 crossover would do nothing
-    half of the time. A sample of one is both parents.
+    The paper calls this "offspring generation". Were the second not distinct from the first, with
+    the paper's S=2 crossover would do nothing half of the time. A sample of one is both parents.
     """
     sample = sorted(
         (pool[int(i)] for i in rng.choice(len(pool), sample_size, replace=False)), key=rank
@@ -104,11 +103,10 @@ class RegularizedEvolution(Generational):
             self._end_generation()
 
     def _stagnates(self) -> bool:
-        """True if the best has not improved for A_stag generations, counted anew after each
-        avoidance.
+        """True if the best has not improved for A_stag generations.
 
-        A best that is only equalled stays the first of the population, so its birth is the last
-        improvement.
+        The count begins anew after each avoidance. A best that is only equalled stays the first of
+        the population, so its birth is the last improvement.
         """
         last_event = self.events[-1].generation if self.events else 0
         unimproved = self.generation - max(self.population[0].generation, last_event)
@@ -118,8 +116,9 @@ class RegularizedEvolution(Generational):
         )
 
     def _avoid_stagnation(self) -> None:
-        """First soft, which raises the mutation rates; then hard, which keeps only the best (paper,
-        section 3.2).
+        """Avoids stagnation: first softly, then hard (paper, section 3.2).
+
+        Soft avoidance raises the mutation rates; hard avoidance keeps only the best.
         """
         best = self.population[0]
         assert best.fitness is not None

@@ -1,7 +1,8 @@
 """Random shifts, rotations and scalings of training images, on the device.
 
-Each image gets an affine map of its own about its centre; between pixels it is bilinear, outside the edge's pixels are
-repeated. Nothing is mirrored: a mirrored digit is none. Letters: `N` images, `H` and `W` their sides, `C` channels.
+Each image gets an affine map of its own about its centre; between pixels it is bilinear, outside
+the edge's pixels are repeated. Nothing is mirrored: a mirrored digit is none. Letters: `N` images,
+`H` and `W` their sides, `C` channels.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from jax.scipy.ndimage import map_coordinates
 
 
 class Bounds(NamedTuple):
-    """How far images are moved at most; with zeros they stay as they are."""
+    """Largest moves of an image; with zeros images stay as they are."""
 
     shift: jax.Array | float  # fraction of each side
     rotation: jax.Array | float  # degrees
@@ -22,7 +23,10 @@ class Bounds(NamedTuple):
 
 
 def augment(key: jax.Array, images: jax.Array, bounds: Bounds) -> jax.Array:
-    """Images uint8 `[N, H, W, C]`, each moved by its own draw; nothing is computed where all bounds are 0."""
+    """Moves each of the images, uint8 `[N, H, W, C]`, by a draw of its own.
+
+    Nothing is computed where all bounds are 0.
+    """
     wanted = (bounds.shift > 0) | (bounds.rotation > 0) | (bounds.scale > 0)
     return jax.lax.cond(
         wanted, lambda: warp(images, *draw(key, images.shape, bounds)), lambda: images
@@ -32,9 +36,8 @@ def augment(key: jax.Array, images: jax.Array, bounds: Bounds) -> jax.Array:
 def draw(key: jax.Array, shape: tuple[int, ...], bounds: Bounds) -> tuple[jax.Array, jax.Array]:
     """Matrices `[N, 2, 2]` and shifts in pixels `[N, 2]` for `warp`, uniform within the bounds."""
     number, height, width, _ = shape
-    drawn = jax.random.uniform(
-        key, (4 * number,), minval=-1, maxval=1
-    )  # in one dimension it compiles faster
+    # A draw in one dimension compiles faster.
+    drawn = jax.random.uniform(key, (4 * number,), minval=-1, maxval=1)
     angle, factor, *shift = drawn.reshape(4, number)
     angle, factor = jnp.radians(bounds.rotation) * angle, 1 + bounds.scale * factor
     cos = jnp.cos(angle) / factor
@@ -44,7 +47,10 @@ def draw(key: jax.Array, shape: tuple[int, ...], bounds: Bounds) -> tuple[jax.Ar
 
 
 def warp(images: jax.Array, matrices: jax.Array, shifts: jax.Array) -> jax.Array:
-    """To the place `p`, in rows and columns from the centre, moves what was at `matrix @ (p - shift)`."""
+    """Moves to the place `p` of each image the pixel that was at `matrix @ (p - shift)`.
+
+    Places are rows and columns from the centre.
+    """
     rows, columns = (jnp.arange(side) - (side - 1) / 2 for side in images.shape[1:3])
 
     def one(image: jax.Array, matrix: jax.Array, shift: jax.Array) -> jax.Array:

@@ -1,8 +1,8 @@
-"""Several candidates in one training step: the universal network's programs, mapped over candidates.
+"""Several candidates in one training step: the universal network's programs, mapped.
 
 On an accelerator a step of one small network is mostly waiting. Mapped, the switch over operations
-becomes a selection among all of their results, so this is for devices that have power to spare; on a
-CPU it is slower. Candidates are divided among the devices. Letter: `L`, candidates a step.
+becomes a selection among all of their results, so this is for devices that have power to spare; on
+a CPU it is slower. Candidates are divided among the devices. Letter: `L`, candidates a step.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class BatchedTrainer:
         mapped_predict = jax.vmap(predict, in_axes=(0, 0, 0, None))
         self._epoch = Program(mapped_epoch, (0,), single.stopwatch)
         self._predict = Program(mapped_predict, (), single.stopwatch)
+        # Divide the candidates among as many devices as divide their number.
         devices = jax.devices()
         number = max(n for n in range(1, len(devices) + 1) if candidates % n == 0)
         mesh = Mesh(np.array(devices[:number]), ("candidates",))
@@ -55,8 +56,9 @@ class BatchedTrainer:
         """Trains from at most `L` pairs of state and module inputs.
 
         Returns:
-            Weights and inputs of all `L` candidates for `accuracies`, and each one's first loss that was
-            not finite, or its last. Where fewer than `L` are given, the first ones stand for the rest.
+            Weights and inputs of all `L` candidates for `accuracies`, and each one's first loss
+            that was not finite, or its last. Where fewer than `L` are given, the first ones stand
+            for the rest.
         """
         # Fill up to L candidates, stack them, and lay them and the data on the devices.
         filled = [index % len(starts) for index in range(self.candidates)]

@@ -1,8 +1,8 @@
 """Checkpoints and saved weights: the only module that imports orbax and TensorStore.
 
-A checkpoint is a flat dict of arrays beside one JSON document. Arrays are named by their place in the tree they came
-from, and a tree is filled only from a checkpoint with exactly its names, shapes and types: weights of another
-architecture are refused rather than restored in part.
+A checkpoint is a flat dict of arrays beside one JSON document. Arrays are named by their place in
+the tree they came from, and a tree is filled only from a checkpoint with exactly its names, shapes
+and types: weights of another architecture are refused rather than restored in part.
 """
 
 from __future__ import annotations
@@ -46,15 +46,18 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
 
 
 def unflatten(template: Tree, arrays: Mapping[str, Any]) -> Tree:
-    """A tree like `template` with these arrays. Raises `CheckpointError` if a name, shape or type differs."""
+    """A tree like `template` with these arrays.
+
+    Raises `CheckpointError` if a name, shape or type differs.
+    """
     leaves, treedef = jax.tree_util.tree_flatten_with_path(template)
     expected = {_name(path): (tuple(leaf.shape), str(leaf.dtype)) for path, leaf in leaves}
     found = {name: (tuple(array.shape), str(array.dtype)) for name, array in arrays.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             raise CheckpointError(
-                f"the weights belong to another network: {name} is {found.get(name, 'missing')} in the checkpoint "
-                f"and {expected.get(name, 'unknown')} here"
+                f"the weights belong to another network: {name} is {found.get(name, 'missing')} in "
+                f"the checkpoint and {expected.get(name, 'unknown')} here"
             )
     return jax.tree_util.tree_unflatten(
         treedef, [np.asarray(arrays[_name(path)]) for path, _ in leaves]
@@ -72,7 +75,10 @@ def _name(path: tuple[Any, ...]) -> str:
 
 
 class Checkpoints:
-    """The numbered checkpoints in a folder; each appears whole or not at all. Raises `CheckpointError` for a link."""
+    """The numbered checkpoints in a folder; each appears whole or not at all.
+
+    Raises `CheckpointError` for a link.
+    """
 
     def __init__(self, folder: pathlib.Path):
         if folder.is_symlink():  # what it leads to is not ours to delete
@@ -82,17 +88,18 @@ class Checkpoints:
     def save(
         self, step: int, data: dict[str, Any], arrays: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes a checkpoint and removes those that are not needed any more, later ones among them.
+        """Writes a checkpoint, and removes those not needed any more, later ones among them.
 
-        Raises `OSError` where that is not possible, as on a full disk; the earlier checkpoints stay.
+        Raises `OSError` where that is not possible, as on a full disk; the earlier checkpoints
+        stay.
         """
         from orbax.checkpoint import v1 as ocp
 
         for path in numbered_folders(self.folder):
-            if (
-                int(path.name) > step
-            ):  # damaged, or of another course; orbax would silently save nothing beside it
+            # Later ones are damaged or of another course; orbax would save nothing beside them.
+            if int(path.name) > step:
                 shutil.rmtree(path)
+        # Orbax writes the checkpoint and keeps the newest ones.
         folder = str(self.folder)
         policy = ocp.training.preservation_policies.LatestN(_KEEP)
         settings: Any = {"context": _context(), "preservation_policy": policy}
@@ -113,7 +120,10 @@ class Checkpoints:
     def load_newest(
         self, message: Callable[[str], None] = lambda text: None
     ) -> tuple[int, dict[str, Any], dict[str, np.ndarray]] | None:
-        """Number, JSON document and arrays of the newest readable checkpoint; `message` is told what is passed over."""
+        """Number, JSON document and arrays of the newest readable checkpoint.
+
+        `message` is told which checkpoints are passed over.
+        """
         for step in self.steps():
             try:
                 return step, *self.load(step)
@@ -123,7 +133,10 @@ class Checkpoints:
 
 
 def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Writes weights with their JSON document to a folder, in place of what may be there. Raises `OSError`."""
+    """Writes weights with their JSON document to a folder, in place of what may be there.
+
+    Raises `OSError`.
+    """
     from orbax.checkpoint import v1 as ocp
 
     if folder.is_symlink():  # what it leads to is not ours to delete
@@ -140,8 +153,9 @@ def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str
 def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """JSON document and arrays of saved weights. Raises `CheckpointError` naming the folder.
 
-    Arrays are read by TensorStore, on which orbax is built, one by one: orbax allocates whatever their headers claim,
-    and of those that it has half read when another turns out to be damaged, tracebacks appear at some later time.
+    Arrays are read by TensorStore, on which orbax is built, one by one: orbax allocates whatever
+    their headers claim, and of those that it has half read when another turns out to be damaged,
+    tracebacks appear at some later time.
     """
     folder = folder.resolve()
     if not folder.is_dir():
@@ -153,6 +167,7 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
         raise CheckpointError(
             f"{folder} holds no checkpoint of this program; give a folder such as runs/.../best"
         )
+    # Read the JSON document and the arrays, once the sizes of all files are known.
     size = _check_files(folder)
     try:
         data = json.loads((folder / "data" / "data.json").read_text("utf-8"))
@@ -166,6 +181,7 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
         raise CheckpointError(
             f"{folder} is a checkpoint of another program: it has no data document"
         )
+    # The fingerprint tells whether an array is missing or of another shape.
     if data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
         problem = "is damaged: its arrays are not those that were saved; train again or use a copy"
         raise CheckpointError(f"{folder} {problem}")
@@ -173,7 +189,10 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
 
 
 def _check_files(folder: pathlib.Path) -> int:
-    """Bytes of all files. Raises `CheckpointError` for links, pipes and documents too large to be parsed."""
+    """Bytes of all files of a folder.
+
+    Raises `CheckpointError` for links, pipes and documents too large to be parsed.
+    """
     size = 0
     for path in folder.rglob("*"):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
@@ -181,9 +200,8 @@ def _check_files(folder: pathlib.Path) -> int:
                 f"{path} is a link or no regular file; use weights that were not tampered with"
             )
         length = path.stat().st_size if path.is_file() else 0
-        if (
-            length > MAX_DOCUMENT_BYTES and "d" not in path.relative_to(folder).parts[1:-1]
-        ):  # arrays lie in folders d
+        # Arrays, which may be large, lie in folders d.
+        if length > MAX_DOCUMENT_BYTES and "d" not in path.relative_to(folder).parts[1:-1]:
             raise CheckpointError(
                 f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes; this is another kind of file"
             )
@@ -192,12 +210,17 @@ def _check_files(folder: pathlib.Path) -> int:
 
 
 def _read_arrays(folder: pathlib.Path, size: int) -> dict[str, np.ndarray]:
-    """The arrays by name. Raises `ValueError` if they, or the chunks they are read by, claim far more than `size`."""
+    """Reads the arrays by name.
+
+    Raises `ValueError` if the arrays, or the chunks they are read by, claim far more than `size`.
+    """
     import tensorstore as ts
 
+    # List the names of the arrays in the database.
     database = {"driver": "ocdbt", "base": {"driver": "file", "path": f"{folder}/"}}
     keys = ts.KvStore.open(database).result().list().result()
     names = sorted(key.removesuffix(_HEADER).decode() for key in keys if key.endswith(_HEADER))
+    # Open each array, which reads its header alone, and add up the bytes that it claims.
     arrays = {}
     claimed = 0
     for name in names:
@@ -214,6 +237,7 @@ def _read_arrays(folder: pathlib.Path, size: int) -> dict[str, np.ndarray]:
         )
         if claimed > max(MAX_RATIO * size, MAX_UNPACKED_BYTES):
             raise ValueError(f"its arrays claim {claimed} bytes, its files have {size}")
+    # Only now is anything allocated.
     return {name: np.asarray(array.read().result()) for name, array in arrays.items()}
 
 
@@ -223,15 +247,18 @@ def _content(data: dict[str, Any], arrays: Mapping[str, Any] | None) -> dict[str
 
 @contextlib.contextmanager
 def _writing(folder: pathlib.Path) -> Iterator[None]:
-    """Turns what orbax and tensorstore raise for a full or broken disk into an `OSError` of one sentence."""
+    """Turns errors of orbax and tensorstore into an `OSError` of one sentence.
+
+    They raise many kinds for a full or broken disk.
+    """
     shown = sys.unraisablehook
 
     def hook(error: Any) -> None:
         if str(error.exc_value) != "Event loop is closed":
             shown(error)
 
-    # The other arrays' writes find orbax's loop closed when one has failed, and each complains, some when all is over;
-    # so after a failure the hook stays.
+    # The other arrays' writes find orbax's loop closed when one has failed, and each complains,
+    # some when all is over; so after a failure the hook stays.
     sys.unraisablehook = hook
     with _quiet():
         try:
@@ -249,7 +276,7 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without orbax's log, which tells of damage in many lines; the error tells it in one."""
+    """Silences orbax's log, which tells of damage in many lines; the error tells it in one."""
     loggers = [logging.getLogger(name) for name in ("absl", "asyncio")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

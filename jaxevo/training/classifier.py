@@ -1,4 +1,7 @@
-"""Trained networks: trained fully, saved in a folder with all that is needed to use them again, and scored."""
+"""Trained networks: trained fully, saved in a folder, read back, and scored.
+
+The folder has all that is needed to use a network again.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,8 @@ from jaxevo.training.predictor import Predictor
 from jaxevo.training.trainer import Trainer
 
 _BATCH_SIZE = 64  # of scoring
-_MAX_SETTING = (
-    10**12
-)  # sizes are counted by multiplying these, which takes long for numbers of many digits
+# Sizes are products of settings, which take long for numbers of many digits.
+_MAX_SETTING = 10**12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Source:
     content: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Of plain values, read back by `from_json`."""
+        """A document of plain values, read back by `from_json`."""
         document: dict[str, Any] = {
             "dataset": self.dataset,
             "class_names": list(self.class_names),
@@ -70,7 +72,10 @@ class Source:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], image_shape: tuple[int, int, int]) -> Source:
-        """From a document that may come from a stranger; another one raises several errors."""
+        """Reads a document of `to_json`, which may come from a stranger.
+
+        A document of another form raises one of several errors.
+        """
         names = tuple(printable(str(name)) for name in document["class_names"])
         form = None
         if "input" in document:
@@ -88,7 +93,10 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Classifier:
-    """A trained network with what it was made for; `trainer` is a compiled program of its architecture."""
+    """A trained network with the model, the images' form and the classes it was made for.
+
+    `trainer` is a compiled program of its architecture.
+    """
 
     model: Architecture
     builder: NetworkBuilder
@@ -100,14 +108,18 @@ class Classifier:
     def of(
         cls, model: Architecture, builder: NetworkBuilder, source: Source, network: Any
     ) -> Classifier:
-        """With a program of its own."""
+        """A classifier of the trained network, with a program of its own."""
         return cls(model, builder, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> Classifier:
-        """From `save`'s folder. Raises `CheckpointError` if it is damaged or holds another architecture."""
+        """Reads a folder that `save` has written.
+
+        Raises `CheckpointError` if the folder is damaged or holds another architecture.
+        """
         document, weights = load_weights(pathlib.Path(folder))
         try:
+            # The model, the shape of its images, and the data it was trained on.
             model = from_description(document)
             height, width, channels = (int(side) for side in document["image_shape"])
             if min(height, width, channels) < 1:
@@ -148,7 +160,7 @@ class Classifier:
         return cls.of(model, builder, source, network)
 
     def save(self, folder: pathlib.Path) -> None:
-        """Writes the weights with the model, the shape of the images, and what they were trained on."""
+        """Writes the weights with the model, the shape of the images, and the data trained on."""
         document = {
             **describe(self.model),
             "network": dataclasses.asdict(self.builder.network),
@@ -169,7 +181,7 @@ class Classifier:
 
     @property
     def form(self) -> InputForm:
-        """How any image becomes an input of the network."""
+        """The form in which any image becomes an input of the network."""
         return self.source.form or InputForm.assumed(self.image_shape, self.source.resize)
 
     @functools.cached_property
@@ -209,6 +221,7 @@ class Classifier:
         Raises:
             InputError: The images do not fit the network, or the labels not the images.
         """
+        # Pixels and class numbers, of either kind of images.
         if isinstance(images, Images):
             pixels = check_images(images.images, self.image_shape)
             numbers = images.labels
@@ -222,7 +235,7 @@ class Classifier:
         return self.trainer.accuracy(split(self.network)[1:], (), Images(pixels, numbers))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copies: compiled programs stay behind and are made anew."""
+        """Serves pickle and copies: compiled programs stay behind and are made anew."""
         weights = flatten(split(self.network)[1:])
         return _restore, (self.model, self.builder, self.source, weights)
 
@@ -230,7 +243,10 @@ class Classifier:
 def load_network(
     builder: NetworkBuilder, model: Architecture, weights: Mapping[str, np.ndarray]
 ) -> Any:
-    """The model's network with saved weights. Raises `CheckpointError` if they belong to another one."""
+    """The model's network with saved weights.
+
+    Raises `CheckpointError` if the weights belong to another model.
+    """
     network = builder.build(model)
     _, params, stats = split(network)
     set_weights(network, unflatten((params, stats), weights))
@@ -266,8 +282,8 @@ def train_classifiers(
         config: The training.
         seeds: Of the trainings.
         train_examples: Each seed draws a stratified subset of so many images anew; 0 takes all.
-        folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of the
-            same arguments. It must be theirs alone.
+        folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of
+            the same arguments. No other training may use it.
         on_epoch: Told of seed, epochs done and loss.
         message: Told of checkpoints that cannot be used.
 
@@ -277,6 +293,7 @@ def train_classifiers(
     engine = CompiledEngine(builder, config.batch_size)
     everything = TrainingData.of(train)
     for seed in seeds:
+        # Draw the subset and the initial weights of this seed, and train.
         subset = training_subset(train.labels, train_examples, seed)
         prepared = engine.prepare(model, (seed,))
         trained = fit(

@@ -33,7 +33,7 @@ class TrainingData:
 
     @classmethod
     def drawn(cls, images: Images, train_examples: int, seed: int) -> TrainingData:
-        """With a stratified subset of `train_examples` images; 0 takes all."""
+        """The data with a stratified subset of `train_examples` images; 0 takes all."""
         return cls.of(images, training_subset(images.labels, train_examples, seed))
 
     def with_subset(self, subset: np.ndarray) -> TrainingData:

@@ -1,4 +1,4 @@
-"""How a model becomes something that a `Trainer` can train, and what was trained the model's own network.
+"""Engines: each makes of a model what a `Trainer` trains, and gives the trained network back.
 
 `UniversalEngine` has one program for all genomes, `NativeEngine` the same with cells in C++, and
 `CompiledEngine` one program for each model.
@@ -30,11 +30,11 @@ from jaxevo.training.trainer import Trainer
 
 
 class Engine(Protocol):
-    """How genomes are compiled."""
+    """Compiles genomes and prepares them for training."""
 
     @property
     def stopwatch(self) -> Stopwatch:
-        """Is told the seconds of compiling."""
+        """Stopwatch that is told the seconds of compiling."""
         ...
 
     def prepare(self, genome: Genome, /, seed: Seed) -> Prepared:
@@ -42,7 +42,7 @@ class Engine(Protocol):
         ...
 
     def expect(self, genome: Genome, /, data: TrainingData) -> None:
-        """Is told which genome `prepare` will be asked for after the present one has been trained."""
+        """Takes note of the genome that `prepare` will get after the present training."""
         ...
 
     def network(self, genome: Genome, /, weights: Weights) -> Network:
@@ -51,7 +51,7 @@ class Engine(Protocol):
 
 
 class CompiledEngine:
-    """A program for each model; that of the next model is compiled in a thread while this one trains.
+    """A program for each model; the next model's is compiled in a thread while this one trains.
 
     One model's program is kept at a time: thousands exhaust the process's memory maps, and it dies.
     """
@@ -68,7 +68,10 @@ class CompiledEngine:
         self._ahead: dict[Architecture, concurrent.futures.Future[Trainer]] = {}
 
     def prepare(self, model: Architecture, seed: Seed) -> Prepared:
-        """Builds the model's network; it is compiled when first used, and once for several seeds in a row."""
+        """Builds the model's network.
+
+        It is compiled when first used, and once for several seeds in a row.
+        """
         graphdef, params, stats = split(self.builder.build(model, seed))
         if self._last is None or self._last[0] != model:
             self._last = None  # frees its memory for the next one
@@ -83,19 +86,21 @@ class CompiledEngine:
             return
         self._ahead[model] = self._compiler.submit(self._compile, model, data)
         if len(self._ahead) > 2:
-            del self._ahead[
-                next(iter(self._ahead))
-            ]  # the oldest, which was not asked for after all
+            # The oldest was not asked for after all.
+            del self._ahead[next(iter(self._ahead))]
 
     def _compile(self, model: Architecture, data: TrainingData) -> Trainer:
-        """In the thread, whose time this engine's stopwatch does not count."""
+        """Compiles a model in the thread, whose time this engine's stopwatch does not count."""
         graphdef, params, stats = split(self.builder.build(model))
         trainer = Trainer(graphdef, self.batch_size)
         trainer.compile(trainer.start(params, stats), (), data)
         return trainer
 
     def _take(self, model: Architecture) -> Trainer | None:
-        """What the thread has compiled, if it was told of this model; waiting for it counts as compiling."""
+        """Takes the thread's program, if the thread was told of this model.
+
+        Waiting for it counts as compiling.
+        """
         future = self._ahead.pop(model, None)
         if future is None:
             return None
@@ -137,13 +142,14 @@ class UniversalEngine:
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
         """Fills the universal network with fresh weights of the genome's own."""
         universal = self._empty()
+        # The same draws as the genome's own network has, put into its slots.
         from_network(universal, self.builder.build(genome, seed), genome)
         _, params, stats = split(universal)
         inputs = (encode(genome, self.max_nodes),)
         return Prepared(self.trainer, self.trainer.start(params, stats), inputs)
 
     def expect(self, genome: Genome, data: TrainingData) -> None:
-        """Nothing is to be done."""
+        """Does nothing: one program serves all genomes."""
 
     def network(self, genome: Genome, weights: Weights) -> Network:
         """The genome's part of the trained weights."""
@@ -161,7 +167,7 @@ class NativeEngine(UniversalEngine):
 
 
 def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 1) -> str:
-    """What `auto` means here; other names stay.
+    """The engine that `auto` means here; other names stay.
 
     On a CPU one program serves all genomes, since compiling takes longer there than training: the
     native one where it can run, else the universal one. On other backends each genome is compiled:
@@ -216,7 +222,10 @@ def make_engine(
     max_nodes: int,
     stopwatch: Stopwatch | None = None,
 ) -> Engine:
-    """The engine of a name. Raises `InputError` for an unknown one or a network that it cannot build."""
+    """Makes the engine of a name.
+
+    Raises `InputError` for an unknown name, or for a network that the engine cannot build.
+    """
     chosen = choose_engine(name, builder.network)
     if chosen == "native":
         return NativeEngine(builder, batch_size, max_nodes, stopwatch)

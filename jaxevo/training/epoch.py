@@ -1,8 +1,8 @@
 """The functions that are compiled: an epoch of training, and the prediction of a chunk of images.
 
 The data set lies on the device as uint8, and an epoch is one loop there over permuted indices.
-Everything that may differ between trainings (the subset of images, its order, the number of steps, the
-settings of `Plan`) is an argument. Letters: `M` training images, `S` images of a batch.
+Everything that may differ between trainings (the subset of images, its order, the number of steps,
+the settings of `Plan`) is an argument. Letters: `M` training images, `S` images of a batch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from jaxevo.seeds import Seed
 from jaxevo.training.augmentation import augment
 from jaxevo.training.schedule import Plan
 
-# Of batch norm's running averages. 0.9 rather than Flax's 0.99: short trainings have few hundred steps.
+# Of batch norm's running averages. 0.9 rather than Flax's 0.99: short trainings have few hundred
+# steps.
 BATCH_NORM_MOMENTUM = 0.9
 CHUNK_BATCHES = 8  # batches that one prediction call takes
-# fold_in constant of the augmentation key. Dropout folds in numbers of nodes, so it must exceed them.
+# fold_in constant of the augmentation key. Dropout folds in numbers of nodes, so it must exceed
+# them.
 _AUGMENTATION = 1000
 
 # Adam's transformation is made once: each call of optax makes functions that jax has not seen.
@@ -40,13 +42,12 @@ class TrainState(NamedTuple):
     stats: nnx.State
     optimizer: optax.OptState
     step: jax.Array  # int32 []
-    average: (
-        Weights  # of parameters and running averages over the steps; without averaging, the last
-    )
+    # Average over the steps of parameters and running averages; without averaging, the last.
+    average: Weights
 
     @property
     def weights(self) -> Weights:
-        """What is measured and saved."""
+        """The weights that are measured and saved."""
         return self.average
 
 
@@ -144,14 +145,14 @@ def moving_average(average: Tree, values: Tree, step: jax.Array, decay: jax.Arra
 def draw_epoch(
     seed: Seed, epoch: int, subset: np.ndarray, batch_size: int, length: int
 ) -> tuple[np.ndarray, jax.Array]:
-    """What an epoch derives from its training's seed.
+    """Draws an epoch's order of images and its key from the training's seed.
 
     Returns:
         The order of images, int32 `[max(length, S)]`, and the key of dropout and augmentation.
     """
-    rng = np.random.default_rng(
-        [*seed, epoch + 1]
-    )  # of the seed itself the initial weights are drawn
+    # The seed itself gives the initial weights, so the epoch's number is added to it.
+    rng = np.random.default_rng([*seed, epoch + 1])
+    # Shuffle the subset, and pad its order to the length that the program was compiled for.
     order = rng.permutation(subset)
     if len(order) < batch_size:  # a subset smaller than a batch is repeated to fill one
         order = np.resize(order, batch_size)
@@ -161,7 +162,10 @@ def draw_epoch(
 
 
 def chunks(images: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, int]]:
-    """Images in parts of one size, the last filled up with black ones, and how many of a part are real."""
+    """Divides images into parts of one size, the last filled up with black images.
+
+    Yields each part with the number of its real images.
+    """
     size = batch_size * CHUNK_BATCHES
     for start in range(0, len(images), size):
         part = images[start : start + size]

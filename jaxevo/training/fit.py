@@ -1,4 +1,4 @@
-"""The one way to train: from a prepared model over its epochs, with or without checkpoints between them."""
+"""The one way to train: a prepared model over its epochs, with or without checkpoints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Prepared:
 
 
 class Trained(NamedTuple):
-    """What came out of a training."""
+    """A training's last state, and its seconds."""
 
     state: TrainState
     seconds: float  # of all its sessions
@@ -62,7 +62,8 @@ def fit(
         data: What it is trained on.
         config: How.
         seed: The order of images, dropout and augmentation derive from it.
-        checkpoints: Takes the state between epochs, and gives it back to a later call of the same `identity`.
+        checkpoints: Takes the state between epochs, and gives it back to a later call of the same
+            `identity`.
         identity: Plain values of JSON that name this training.
         on_epoch: Told the number of epochs done, and the mean loss of the last.
         message: Told what was wrong with a checkpoint.
@@ -71,10 +72,12 @@ def fit(
         DivergedError: As soon as an epoch's loss is not finite.
         OSError: A checkpoint cannot be written.
     """
+    # Go on from the newest checkpoint of this training, if there is one.
     saver = None if checkpoints is None else _Saver(checkpoints, identity or {}, prepared.trainer)
     first_epoch, seconds_before = saver.resume(prepared, message) if saver else (0, 0.0)
     begin = time.perf_counter()
     state = prepared.state
+    # Train epoch by epoch, and save the state between epochs where that is due.
     epochs = prepared.trainer.epochs(
         state, prepared.inputs, data, config=config, seed=seed, first_epoch=first_epoch
     )
@@ -88,7 +91,10 @@ def fit(
 
 
 class _Saver:
-    """Saves a training's state between epochs, at most a twentieth of the time, and takes it back."""
+    """Saves a training's state between epochs, and takes it back.
+
+    Saving takes at most a twentieth of the training's time.
+    """
 
     def __init__(self, checkpoints: Checkpoints, identity: Mapping[str, Any], trainer: Trainer):
         self.checkpoints = checkpoints
@@ -97,11 +103,15 @@ class _Saver:
         self.due = time.perf_counter()
 
     def resume(self, prepared: Prepared, message: Callable[[str], None]) -> tuple[int, float]:
-        """Puts the newest usable state into `prepared`; returns the epochs done and their seconds."""
+        """Puts the newest usable state into `prepared`.
+
+        Returns the epochs done and their seconds.
+        """
         newest = self.checkpoints.load_newest(message)
         if newest is None:
             return 0, 0.0
         epoch, document, arrays = newest
+        # A checkpoint of another training is left alone, and so is one that does not fit.
         if any(document.get(name) != value for name, value in self.identity.items()):
             return 0, 0.0
         try:
@@ -127,5 +137,6 @@ class _Saver:
         with self.stopwatch.part("checkpoint"):
             document = dict(self.identity) | {"seconds": seconds, "loss": loss}
             self.checkpoints.save(epoch, document, flatten(state))
+        # The longer saving took, the later it is due again.
         end = time.perf_counter()
         self.due = end + (end - begin) / CHECKPOINT_SHARE

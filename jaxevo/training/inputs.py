@@ -1,4 +1,4 @@
-"""What callers hand to a trained network, checked: images as its pixels, labels as its classes.
+"""Inputs of a trained network, checked: images as its pixels, labels as its classes.
 
 Letters: `M` images of `H` x `W` pixels and `C` channels.
 """
@@ -26,8 +26,8 @@ def check_images(
         images: uint8 from 0 to 255, `[M, H, W, C]`; `[M, H, W]` is enough for one channel. A single
             image is `[H, W, C]`, or `[H, W]` for one channel.
         image_shape: The network's height, width and channels.
-        form: How stored images become inputs: pixels then lie in the training images' range, such as
-            0 to 1, and are boxed if those were. None: they are inputs already, or stored as bytes.
+        form: How stored images become inputs: pixels then lie in the training images' range, such
+            as 0 to 1, and are boxed if those were. None: images are inputs already, or bytes.
 
     Returns:
         uint8 `[M, H, W, C]`, M = 1 for a single image.
@@ -43,6 +43,7 @@ def check_images(
         ) from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"images are {array.dtype}, not numbers: give pixels, uint8 from 0 to 255")
+    # Add the axes of channels and of images where they are missing.
     height, width, channels = image_shape
     if channels == 1 and array.ndim < 4 and array.shape[-2:] == (height, width):
         array = array[..., None]
@@ -53,6 +54,7 @@ def check_images(
             f"images of shape {list(np.shape(images))} cannot be classified, as the network takes "
             f"[M, {_sides(image_shape)}]: resize them by jaxevo.datasets.resize_images"
         )
+    # Convert stored values as the training images were converted.
     if form is not None and (form.values != BYTES or form.resize != "stretch"):
         return form.from_array(array)
     if array.dtype != np.uint8:
@@ -65,7 +67,7 @@ def _sides(image_shape: tuple[int, int, int]) -> str:
 
 
 def _scale(array: np.ndarray) -> str:
-    """What is wrong with the scale of an array's pixels, and the remedy."""
+    """A phrase on a wrong scale of an array's pixels, and the remedy."""
     expected = "the network takes uint8 from 0 to 255"
     if array.dtype == np.bool_:
         return f"bool and {expected}: use images * np.uint8(255)"
@@ -93,15 +95,18 @@ def class_numbers(labels: ArrayLike, class_names: Sequence[str]) -> np.ndarray:
         InputError: A label is no class of the network.
     """
     array = np.asarray(labels)
+    # Bring labels to one axis, and whole numbers to integers.
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise InputError(f"labels have the shape {list(array.shape)}: give one an image, [M]")
     if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.round(array)):
         array = array.astype(np.int64)
+    # Numbers are positions unless all class names are numbers themselves.
     positions = {name: position for position, name in enumerate(class_names)}
     if array.dtype.kind in "iu" and not all(name.lstrip("-").isdecimal() for name in class_names):
         positions = {str(position): position for position in range(len(class_names))}
+    # Look each distinct label up once.
     distinct, inverse = np.unique(array.astype(str), return_inverse=True)
     unknown = [label for label in distinct.tolist() if label not in positions]
     if unknown:

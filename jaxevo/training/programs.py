@@ -11,7 +11,10 @@ from jaxevo.stopwatch import Stopwatch
 
 
 class Program:
-    """A jitted function, compiled at its first call; its seconds of compiling go to the part `compile`."""
+    """A jitted function, compiled at its first call.
+
+    Its seconds of compiling go to the stopwatch's part `compile`.
+    """
 
     def __init__(
         self, function: Callable[..., Any], donate_argnums: tuple[int, ...], stopwatch: Stopwatch

@@ -1,4 +1,4 @@
-"""The settings of a training as arguments of its compiled epoch, so that one program serves all of them."""
+"""A training's settings as arguments of its compiled epoch, so that one program serves all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jaxevo.training.augmentation import Bounds
 class Schedule(NamedTuple):
     """The learning rate at a step.
 
-    It rises linearly over `warmup` steps from 0 to `rate`, and then falls over the others. With t of
-    these T steps done it is `rate * decay ** (t / T)` (exponential: paper, section 4.2; how far it
-    falls is our choice), or `rate * (1 + cos(pi t / T)) / 2`.
+    It rises linearly over `warmup` steps from 0 to `rate`, and then falls over the others. With t
+    of these T steps done it is `rate * decay ** (t / T)` (exponential: paper, section 4.2; how far
+    it falls is our choice), or `rate * (1 + cos(pi t / T)) / 2`.
     """
 
     rate: jax.Array | float

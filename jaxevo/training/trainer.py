@@ -49,17 +49,22 @@ class Trainer:
         self._predict = Program(predict, (), self.stopwatch)
 
     def compile(self, state: TrainState, inputs: tuple[Any, ...], data: TrainingData) -> None:
-        """Compiles both programs, so that a later training on data of these shapes begins at once."""
+        """Compiles both programs, so that a training on data of these shapes begins at once."""
+        # An epoch over the shapes alone: values of the settings are arguments of the program.
         steps, settings = make_plan(TrainingConfig(), self.batch_size, len(data.labels))
         everything = np.arange(len(data.labels))
         order, key = draw_epoch((0,), 0, everything, self.batch_size, len(data.labels))
         arguments = (order, steps, key, settings)
         self._epoch.compile(state, inputs, data.images, data.labels, *arguments)
+        # A chunk of predictions.
         chunk = np.zeros((self.batch_size * CHUNK_BATCHES, *data.images.shape[1:]), np.uint8)
         self._predict.compile(*state.weights, inputs, chunk)
 
     def start(self, params: nnx.State, stats: nnx.State) -> TrainState:
-        """The state before the first step. Copies: the device gives up a state's buffers at every epoch."""
+        """The state before the first step.
+
+        Its arrays are copies, since the device gives up a state's buffers at every epoch.
+        """
         (params, stats), average = (jax.tree.map(jnp.array, (params, stats)) for _ in range(2))
         return TrainState(params, stats, ADAM.init(params), jnp.zeros((), jnp.int32), average)
 
@@ -92,7 +97,7 @@ class Trainer:
             yield state, float(loss)
 
     def predict(self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
-        """The most likely class int32 `[M]` of each of any number of images uint8 `[M, H, W, C]`."""
+        """The most likely class int32 `[M]` of images uint8 `[M, H, W, C]`, M any number."""
         predictions = [
             np.asarray(self._predict(*weights, inputs, part))[:number]
             for part, number in chunks(images, self.batch_size)
