@@ -1,4 +1,4 @@
-"""Compares strategies: a search of each for each seed, all with the same number of trainings; the same command resumes.
+"""Compares strategies by searches with several seeds.
 
 The same as `python -m jaxevo compare`; `--help` lists the flags.
 """

@@ -1,4 +1,4 @@
-"""Trains a genome (or hand-designed network) fully and reports its test accuracy, or scores saved weights.
+"""Trains one network fully and tests it, or scores saved weights.
 
 The same as `python -m jaxevo eval`; `--help` lists the flags.
 """

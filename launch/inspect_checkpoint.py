@@ -1,4 +1,4 @@
-"""Shows what is in the folder of a run, finished or not, or a genome file; builds no network and needs no GPU.
+"""Shows what is in the folder of a run, or a genome.
 
 The same as `python -m jaxevo inspect`; `--help` lists the flags.
 """

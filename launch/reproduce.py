@@ -1,4 +1,4 @@
-"""Makes one of the paper's tables again: trains what is missing, and writes it beside the published figures.
+"""Makes one of the paper's tables again.
 
 The same as `python -m jaxevo reproduce`; `--help` lists the flags.
 """

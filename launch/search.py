@@ -1,4 +1,4 @@
-"""Searches for a network on a data set, trains the winner and tests it once; the same command resumes.
+"""Searches for a network, trains the winner and tests it once.
 
 The same as `python -m jaxevo search`; `--help` lists the flags.
 """

@@ -1,9 +1,11 @@
-"""Makes the golden files of `test_golden.py`: small runs of each strategy, and the reading of the shipped histories.
+"""Makes the golden files of `test_golden.py`: small runs of each strategy, and the reading of the
+shipped histories.
 
     python tests/golden/make.py FOLDER          # every run, into FOLDER
     python tests/golden/make.py FOLDER rea      # one of them
 
-It uses only commands (`launch/*.py`), so the same file makes the runs of any version. A trained run is the same bit for
+It uses only commands (`launch/*.py`), so the same file makes the runs of any version. A trained run
+is the same bit for
 bit only on a like processor with like versions: `machine.json` says which it was.
 """
 
@@ -18,10 +20,14 @@ import sys
 
 REPOSITORY = pathlib.Path(__file__).parent.parent.parent
 TINY = (
-    "--dataset=digits --preset=quick --population_size=4 --num_offspring=3 --num_generations=3 --max_nodes=4 "
-    "--channels=2 --num_normal_cells=2 --train_examples=128 --epochs=1 --batch_size=32 --learning_rate=0.01 "
-    "--validation_fraction=0.1 --stagnation_start=1 --stagnation_patience=1 --num_ants=4 --final_epochs=2 "
-    "--final_batch_size=32 --final_learning_rate=0.01 --retrain_best=2 --retrain_seeds=2 --seed=3 --engine=universal"
+    "--dataset=digits --preset=quick --population_size=4 --num_offspring=3 --num_generations=3 "
+    "--max_nodes=4 "
+    "--channels=2 --num_normal_cells=2 --train_examples=128 --epochs=1 --batch_size=32 "
+    "--learning_rate=0.01 "
+    "--validation_fraction=0.1 --stagnation_start=1 --stagnation_patience=1 --num_ants=4 "
+    "--final_epochs=2 "
+    "--final_batch_size=32 --final_learning_rate=0.01 --retrain_best=2 --retrain_seeds=2 --seed=3 "
+    "--engine=universal"
 ).split()
 RUNS = {
     "rea": ("--strategy=rea",),
@@ -35,7 +41,10 @@ HISTORIES = ("mnist-search", "mnist-search-b3", "mnist-search-b4")
 
 
 def make_run(folder: pathlib.Path, name: str) -> None:
-    """One run, reduced to what must not change: no seconds, no paths, and the weights as digests."""
+    """One run, reduced to what must not change:
+
+    no seconds, no paths, and the weights as digests.
+    """
     workdir = folder / "workdirs" / name
     command = [
         sys.executable,
@@ -98,7 +107,10 @@ def read_history(name: str) -> dict:
 
 
 def machine() -> dict[str, str]:
-    """What decides the bits of a training: the processor's features and caches, and the version of XLA."""
+    """What decides the bits of a training:
+
+    the processor's features and caches, and the version of XLA.
+    """
     import importlib.metadata
 
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
