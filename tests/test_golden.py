@@ -96,10 +96,9 @@ def test_an_interrupted_run_of_0_2_0_goes_on_to_the_same_end(tmp_path, launch_en
     "name",
     [
         "survivors_workers",
-        "aco",
         *(
             pytest.param(n, marks=pytest.mark.slow)
-            for n in ("rea", "rea_workers", "aging", "random")
+            for n in ("rea", "rea_workers", "aging", "random", "aco")
         ),
     ],
 )
