@@ -67,6 +67,7 @@ def trained_weights(evaluator: Evaluator, genome, seed):
     return fit(prepared, evaluator.data, evaluator.config.training, seed).state.weights
 
 
+@pytest.mark.slow
 def test_both_engines_give_the_same_fitness_and_network(make, varied, few_digits):
     compiled = make(128, engine="compiled")
     universal = varied(data=compiled.data)

@@ -106,6 +106,7 @@ print(json.dumps([len(jax.devices()), *accuracies]))
 """
 
 
+@pytest.mark.slow
 def test_they_are_divided_among_two_devices(alone, launch_environment):
     environment = launch_environment | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     command = [sys.executable, "-c", TWO_DEVICES]

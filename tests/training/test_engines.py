@@ -24,6 +24,7 @@ from jaxevo.training.engines import (
 from jaxevo.training.fit import fit
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_programs_do_not_pile_up_over_8_compiled_candidates(few_digits):
     """At about 65,000 memory maps the process dies of a fault that nothing catches."""
