@@ -137,6 +137,8 @@ def main() -> None:
     parser.add_argument("--flax", type=int, default=4, help="candidates of Flax's layers")
     parser.add_argument("--output", type=pathlib.Path, help="JSON file")
     args = parser.parse_args()
+    if min(args.candidates, args.compiled, args.flax) < 2:
+        parser.error("each way needs at least 2 candidates, as the first one compiles")
     data = load_search_data("digits", validation_fraction=0.2)
     quick = preset("quick", len(data.train) + len(data.validation))
     config: SearchConfig = configs.replace(SearchConfig(), quick)
