@@ -19,6 +19,7 @@ from jaxevo.config import (
     SearchConfig,
     TrainingConfig,
     WorkerConfig,
+    check_known,
     leaf_fields,
     replace,
 )
@@ -166,8 +167,7 @@ def split_settings(
 
 def recipe_settings(name: str) -> dict[str, Any]:
     """The settings of a recipe. Raises `InputError` for an unknown name."""
-    if name not in RECIPES:
-        raise InputError(f"recipe={name} is not known; choose one of {', '.join(RECIPES)}")
+    check_known("recipe", name, RECIPES)
     return RECIPES[name]
 
 

@@ -12,12 +12,12 @@ from rich.console import Console
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.errors import InputError
+from jaxevo.predictions import FORMS, predict_lines
 
 FLAGS = flags.FLAGS
-FORMATS = ("text", "csv", "json")
 
 flags.DEFINE_string("weights", None, "folder of a trained network, such as runs/.../best")
-flags.DEFINE_enum("format", "text", list(FORMATS), "how predictions are printed")
+flags.DEFINE_enum("format", "text", list(FORMS), "how predictions are printed")
 shared.define_compilation_cache_flag()
 
 
@@ -32,7 +32,6 @@ def start(arguments: list[str]) -> None:
         if not operands:
             raise InputError("give the image files or folders to classify")
         command.use_compilation_cache()
-        from jaxevo.predictions import predict_lines
         from jaxevo.training.classifier import Classifier
 
         for line in predict_lines(Classifier.load(FLAGS.weights), operands, FLAGS.format):

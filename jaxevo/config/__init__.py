@@ -1,7 +1,7 @@
 """Settings: frozen dataclasses, how they become flags, and what has a name of its own."""
 
 from jaxevo.config.evolution import MAX_NODES, ColonyConfig, EvolutionConfig
-from jaxevo.config.fields import flatten, leaf_fields, replace
+from jaxevo.config.fields import check_known, flatten, leaf_fields, replace
 from jaxevo.config.network import NetworkConfig, TrainingConfig
 from jaxevo.config.search import (
     ENGINES,
@@ -24,6 +24,7 @@ __all__ = [
     "SearchConfig",
     "TrainingConfig",
     "WorkerConfig",
+    "check_known",
     "flatten",
     "leaf_fields",
     "replace",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import numbers
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxevo.errors import InputError
@@ -53,6 +53,12 @@ def check_choice(config: Any, name: str) -> None:
     choices = next(f for f in dataclasses.fields(config) if f.name == name).metadata["choices"]
     value = getattr(config, name)
     check(value in choices, name, value, f"choose one of {', '.join(choices)}")
+
+
+def check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Raises `InputError` unless a name is one of those known."""
+    if name not in known:
+        raise InputError(f"{what}={name} is not known; choose one of {', '.join(known)}")
 
 
 def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field]]:

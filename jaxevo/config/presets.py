@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jaxevo.config import SearchConfig, flatten
-from jaxevo.errors import InputError
+from jaxevo.config import SearchConfig, check_known, flatten
 
 # Training beyond the paper's, by name. How long, and at which rate, is no part of a recipe.
 RECIPES: dict[str, dict[str, Any]] = {
@@ -91,8 +90,7 @@ def search_settings(
         ("recipe", recipe, RECIPES),
     )
     for what, name, known in named:
-        if name not in known:
-            raise InputError(f"{what}={name} is not known; choose one of {', '.join(known)}")
+        check_known(what, name, known)
     final = {f"final_{name}": value for name, value in RECIPES[recipe].items()}
     return preset(preset_name, num_images) | final | STRATEGIES[strategy]
 

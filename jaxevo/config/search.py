@@ -184,6 +184,10 @@ class SearchConfig:
         bounds = ((parameters, self.max_parameters), (multiply_adds, self.max_multiply_adds))
         return all(not bound or size <= bound for size, bound in bounds)
 
+    def target_reached(self, accuracy: float) -> bool:
+        """Whether a candidate of this accuracy ends the search."""
+        return 0 < self.target_accuracy <= accuracy
+
     def budget_spent(self, trainings: int) -> bool:
         """True if so many trainings of candidates end the search."""
         return 0 < self.max_trainings <= trainings

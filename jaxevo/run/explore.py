@@ -94,17 +94,13 @@ class Explorer:
         """
         if candidate is not None and candidate.id in self.ledger.candidates:
             return False
-        if self.config.budget_spent(self.ledger.trainings) or self._target_reached():
+        enough = self.config.target_reached(self.ledger.best_fitness)
+        if enough or self.config.budget_spent(self.ledger.trainings):
             return True
         if self.ledger.stop is None and self.ledger.trainings and self.out_of_time():
             self.ledger.add_stop(Stop("the time limit was reached"))
             self.reporter.message("the time limit is reached: no further candidate is begun")
         return self.ledger.stop is not None
-
-    def _target_reached(self) -> bool:
-        """True once a candidate has the accuracy that is enough."""
-        target = self.config.target_accuracy
-        return 0 < target <= self.ledger.best_fitness
 
     def _resume(self) -> Strategy:
         """Restores the strategy from the newest usable checkpoint.

@@ -49,7 +49,7 @@ class Records:
     def searched(self, config: SearchConfig) -> bool:
         """True if no candidate will follow."""
         best = self.replay.best
-        enough = best is not None and 0 < config.target_accuracy <= (best.fitness or 0.0)
+        enough = best is not None and config.target_reached(best.fitness or 0.0)
         spent = config.budget_spent(self.trainings)
         return self.replay.done or spent or enough or self.stop is not None
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import jax
 
 from jaxevo import machine
-from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, replace
+from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, check_known, replace
 from jaxevo.errors import InputError
 from jaxevo.networks import native
 from jaxevo.networks.baselines import Architecture
@@ -174,8 +174,7 @@ def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 
     a switch over operations has not been measured on them.
     Raises `InputError` for an unknown name, and for `native` where that cannot run.
     """
-    if name not in ENGINES:
-        raise InputError(f"engine={name} is not known; choose one of {', '.join(ENGINES)}")
+    check_known("engine", name, ENGINES)
     reason = why_not_native(network, candidates_per_step)
     if name == "native" and reason:
         raise InputError(f"engine=native cannot run: {reason}; or use engine=universal")
