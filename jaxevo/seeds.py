@@ -1,14 +1,30 @@
-"""Seeds of trainings: no two trainings of a run share their randomness.
+"""Seeds, and the generators made from them: no two uses of randomness in a run share it.
 
-A seed is a tuple of integers. NumPy draws the initial weights from it, and from it with the epoch's
-number the order of images and the key of dropout and augmentation.
+A seed is a tuple of integers. Each use has a stream of its own (`Stream`), so that what is drawn
+for one says nothing of what is drawn for another.
 """
 
 from __future__ import annotations
 
 import enum
 
+import numpy as np
+
 Seed = tuple[int, ...]
+
+# The way in which generators come from seeds. A run keeps the number in its folder, and goes on
+# only with the same one. 1 (until version 0.3.0) gave one generator to several uses.
+STREAMS = 2
+
+
+class Stream(enum.IntEnum):
+    """A use of randomness."""
+
+    CANDIDATE = 1  # a genome: seed of the run, id, attempt
+    WEIGHTS = 2  # initial weights: seed of the training
+    EPOCH = 3  # order of images, dropout, augmentation: seed of the training, epoch
+    SUBSET = 4  # the images trained on: seed of the run
+    ESTIMATE = 5  # genomes that are timed: seed of the run, number
 
 
 class Purpose(enum.IntEnum):
@@ -32,3 +48,15 @@ def retraining_seed(seed: int, individual_id: int, repeat: int) -> Seed:
 def final_seed(seed: int) -> Seed:
     """Seed of the winner's final training."""
     return (seed, Purpose.FINAL)
+
+
+def generator(stream: Stream, seed: int | Seed) -> np.random.Generator:
+    """The generator of one use.
+
+    Args:
+        stream: The use.
+        seed: Integers of at least 0.
+    """
+    numbers = (seed,) if isinstance(seed, int) else seed
+    # NumPy takes [5] and [5, 0] for the same seed, so the length is part of it.
+    return np.random.default_rng([stream, len(numbers), *numbers])

@@ -44,4 +44,4 @@ def train_three(
     prepared = [engine.prepare(genome, seed) for genome, seed in pairs]
     starts = [(each.state, each.inputs) for each in prepared]
     trained, losses = batched.train(starts, data, config, SEEDS)
-    return batched.accuracies(trained, validation)[:3], losses[:3]
+    return [each.accuracy for each in batched.measure(trained, validation)][:3], losses[:3]

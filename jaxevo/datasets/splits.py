@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxevo.datasets.base import DataError
+from jaxevo.seeds import Stream, generator
 
 TEST_FRACTION = 0.2
 _TEST_SEED = 20  # never the run's: data without an official split always has the same test images
@@ -107,7 +108,7 @@ def stratified_subset(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
             f"train_examples={size} is not possible: use at least 1 for each of the {num_classes} "
             "classes"
         )
-    order = np.random.default_rng(seed).permutation(len(labels))
+    order = generator(Stream.SUBSET, seed).permutation(len(labels))
     # Each image's rank in its class as a fraction of the class: taking the lowest first draws from
     # all classes evenly, and the first of every class (rank 0) comes before any second.
     rank = np.empty(len(labels))

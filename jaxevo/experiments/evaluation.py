@@ -36,6 +36,7 @@ from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
+from jaxevo.seeds import STREAMS
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
 
 
@@ -260,6 +261,7 @@ def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     if folder.is_symlink() or Workdir(folder).config.exists():
         raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
     folder.mkdir(parents=True, exist_ok=True)
+    settings = {**settings, "streams": STREAMS}
     document = folder / "training.json"
     if not document.exists():
         write_json(document, settings)

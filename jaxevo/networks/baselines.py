@@ -22,6 +22,7 @@ from jaxevo.networks import ops
 from jaxevo.networks.genome_network import BatchNorm, constant, image_batch, weights
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
+from jaxevo.seeds import Stream, generator
 
 # Channels of the stages: two blocks each, halved in size before all but the first.
 RESNET18_STAGES = (64, 128, 256, 512)
@@ -229,7 +230,7 @@ class Baseline:
         """The network with fresh weights."""
         self.check_image(*image_shape[:2])
         return BASELINES[self.name](
-            image_shape, num_classes, precision, np.random.default_rng(seed)
+            image_shape, num_classes, precision, generator(Stream.WEIGHTS, seed)
         )
 
     def complexity(self, image_shape: tuple[int, int, int], num_classes: int) -> Complexity:

@@ -18,6 +18,7 @@ from jaxevo.config import NetworkConfig
 from jaxevo.networks import ops
 from jaxevo.search_space.complexity import operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
+from jaxevo.seeds import Stream, generator
 
 
 def dropout_mask(
@@ -158,7 +159,7 @@ class Network(nnx.Module):
         seed: int | tuple[int, ...],
     ):
         config.check_image(*image_shape[:2])
-        rng = np.random.default_rng(seed)
+        rng = generator(Stream.WEIGHTS, seed)
         self.dropout_rate = config.dropout_rate
         self.precision = config.precision
         self.cells = nnx.List()

@@ -12,6 +12,7 @@ from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.words import format_duration
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
+from jaxevo.seeds import Stream, generator
 from jaxevo.training.epoch import chunks
 from jaxevo.training.fit import fit
 
@@ -83,7 +84,7 @@ def _time(evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
     config = evaluator.config
     # A random genome of the smallest or the largest size.
     num_nodes = (config.evolution.min_nodes, config.evolution.max_nodes)[sample]
-    rng = np.random.default_rng([config.seed, sample])
+    rng = generator(Stream.ESTIMATE, (config.seed, sample))
     genome = Genome(random_cell(rng, num_nodes), random_cell(rng, num_nodes))
     with evaluator.stopwatch.lap() as lap:
         # The first use compiles, the second is timed.
@@ -97,9 +98,9 @@ def _time(evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
         state = fit(prepared, data, one_epoch, (0,)).state
         per_step = (time.perf_counter() - begin) / max(1, len(subset) // batch_size)
         chunk, _ = next(chunks(evaluator.validation.images, batch_size))
-        prepared.trainer.predict(state.weights, prepared.inputs, chunk)
+        prepared.trainer.logits(state.weights, prepared.inputs, chunk)
         begin = time.perf_counter()
-        prepared.trainer.predict(state.weights, prepared.inputs, chunk)
+        prepared.trainer.logits(state.weights, prepared.inputs, chunk)
         per_call = time.perf_counter() - begin
     calls = math.ceil(len(evaluator.validation) / len(chunk))
     return per_step, per_call * calls, lap.get("compile", 0.0)

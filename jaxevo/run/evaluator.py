@@ -24,6 +24,7 @@ from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import UniversalEngine, make_engine
 from jaxevo.training.fit import DivergedError, fit
+from jaxevo.training.measurement import Measurement
 
 # What a candidate's training may raise without ending the search. XLA's errors, memory running out
 # among them, are RuntimeErrors.
@@ -37,6 +38,7 @@ class Evaluation:
     accuracy: float | None
     failure: str | None = None
     details: str | None = None  # traceback of a failure
+    cross_entropy: float | None = None  # on the same images as the accuracy, in nats
     # Seconds by part: compile, train, evaluate.
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
@@ -114,11 +116,10 @@ class Evaluator:
                 starts = [(each.state, each.inputs) for each in prepared]
                 trained, losses = batched.train(starts, self.data, self.config.training, seeds)
             with self.stopwatch.part("evaluate"):
-                accuracies = batched.accuracies(trained, self.validation)
+                measured = batched.measure(trained, self.validation)
         share = {part: seconds / len(genomes) for part, seconds in lap.items()}
-        results = zip(accuracies, losses, strict=True)
-        evaluations = [_of_loss(accuracy, loss, share) for accuracy, loss in results]
-        return evaluations[: len(genomes)]
+        results = list(zip(measured, losses, strict=True))[: len(genomes)]
+        return [_of_loss(scores, loss, share) for scores, loss in results]
 
     def evaluate(self, genome: Genome, seed: Seed) -> Evaluation:
         """Fitness of a genome after the search's training; never raises for a candidate."""
@@ -128,24 +129,34 @@ class Evaluator:
 
     def _evaluate(self, genome: Genome, seed: Seed) -> Evaluation:
         try:
-            return Evaluation(self.train(genome, seed))
+            return _of_measurement(self.train(genome, seed))
         except DivergedError as error:
             return Evaluation(None, str(error))
         except _FAILURES as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             return Evaluation(None, reason, traceback.format_exc())
 
-    def train(self, genome: Genome, seed: Seed) -> float:
-        """Validation accuracy of a genome after the search's training; raises what that raises."""
+    def train(self, genome: Genome, seed: Seed) -> Measurement:
+        """Scores of a genome after the search's training; raises what that raises."""
         with self.stopwatch.part("train"):
             prepared = self.engine.prepare(genome, seed)
             trained = fit(prepared, self.data, self.config.training, seed)
         with self.stopwatch.part("evaluate"):
             weights = trained.state.weights
-            return prepared.trainer.accuracy(weights, prepared.inputs, self.validation)
+            return prepared.trainer.measure(weights, prepared.inputs, self.validation)
 
 
-def _of_loss(accuracy: float, loss: float, seconds: Mapping[str, float]) -> Evaluation:
+def _of_loss(scores: Measurement, loss: float, seconds: Mapping[str, float]) -> Evaluation:
     if math.isfinite(loss):
-        return Evaluation(accuracy, seconds=seconds)
+        return dataclasses.replace(_of_measurement(scores), seconds=seconds)
     return Evaluation(None, f"the loss was {loss}; a lower learning rate may help", seconds=seconds)
+
+
+def _of_measurement(scores: Measurement) -> Evaluation:
+    """A cross entropy that is not finite is a failure: the last step can spoil the weights."""
+    if math.isfinite(scores.cross_entropy):
+        return Evaluation(scores.accuracy, cross_entropy=scores.cross_entropy)
+    return Evaluation(
+        None,
+        f"the validation cross entropy is {scores.cross_entropy}; a lower learning rate may help",
+    )

@@ -13,6 +13,7 @@ from typing import Any
 from jaxevo.config import SearchConfig, flatten
 from jaxevo.config.presets import complete
 from jaxevo.files import FileError, read_json, write_json
+from jaxevo.seeds import STREAMS
 from jaxevo.versions import versions
 
 SCHEMA_VERSION = 1  # of `config.json`
@@ -125,6 +126,7 @@ class Workdir:
                 "schema": SCHEMA_VERSION,
                 "config": flatten(config),
                 "versions": versions(),
+                "streams": STREAMS,
             } | extra
             write_json(self.config, document)
             return document
@@ -137,6 +139,12 @@ class Workdir:
             raise FileError(
                 f"{self.path} holds a run of another configuration ({'; '.join(differences)}); "
                 "give the same flags to go on with it, or another --workdir"
+            )
+        # Only what is complete can be of a version that drew otherwise.
+        if document.get("streams", 1) != STREAMS and not self.result.exists():
+            raise FileError(
+                f"{self.path} holds an unfinished run of a version whose random numbers were other "
+                "ones; go on with the version in its config.json, or begin anew in another workdir"
             )
         return document
 

@@ -228,7 +228,7 @@ class Workers:
             if len(set(job.problems)) == 1
             else "; tried again: ".join(job.problems)
         )
-        self._done[job.seed] = Evaluation(None, reason, None, {"train": job.seconds})
+        self._done[job.seed] = Evaluation(None, reason, seconds={"train": job.seconds})
 
     def _stop(self, worker: _Worker) -> None:
         self._workers.remove(worker)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxevo.config import EvolutionConfig
 from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Genome
+from jaxevo.seeds import Stream, generator
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.individual import Individual, is_valid, rank
 
@@ -140,8 +141,7 @@ class Generational(abc.ABC):
         Raises `InputError` if none is found.
         """
         for attempt in range(MAX_DRAWS):
-            # The first draw's generator is that of a search without bounds.
-            rng = np.random.default_rng([self.seed, new_id, *([attempt] if attempt else [])])
+            rng = generator(Stream.CANDIDATE, (self.seed, new_id, attempt))
             candidate = self._draw(rng, new_id)
             if self.fits is None or self.fits(candidate.genome):
                 self._take(candidate)

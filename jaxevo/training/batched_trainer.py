@@ -22,6 +22,7 @@ from jaxevo.networks.builder import Weights
 from jaxevo.seeds import Seed
 from jaxevo.training.data import TrainingData
 from jaxevo.training.epoch import TrainState, chunks, draw_epoch, predict_chunk, run_epoch
+from jaxevo.training.measurement import Measurement, measure
 from jaxevo.training.programs import Program
 from jaxevo.training.schedule import make_plan
 from jaxevo.training.trainer import Trainer
@@ -56,7 +57,7 @@ class BatchedTrainer:
         """Trains from at most `L` pairs of state and module inputs.
 
         Returns:
-            Weights and inputs of all `L` candidates for `accuracies`, and each one's first loss
+            Weights and inputs of all `L` candidates for `measure`, and each one's first loss
             that was not finite, or its last. Where fewer than `L` are given, the first ones stand
             for the rest.
         """
@@ -83,11 +84,11 @@ class BatchedTrainer:
             worst = np.where(np.isfinite(worst), np.asarray(losses), worst)
         return (state.weights, inputs), worst.tolist()
 
-    def accuracies(self, trained: tuple[Weights, Any], images: Images) -> list[float]:
-        """The part of the images that each candidate classifies rightly."""
+    def measure(self, trained: tuple[Weights, Any], images: Images) -> list[Measurement]:
+        """Accuracy and cross entropy of each candidate on the images."""
         weights, inputs = trained
-        predictions = []
+        parts = []
         for part, number in chunks(images.images, self.batch_size):
-            predicted = self._predict(*weights, inputs, jax.device_put(part, self._everywhere))
-            predictions.append(np.asarray(predicted)[:, :number])
-        return (np.concatenate(predictions, axis=1) == images.labels).mean(1).tolist()
+            logits = self._predict(*weights, inputs, jax.device_put(part, self._everywhere))
+            parts.append(np.asarray(logits)[:, :number])
+        return [measure(logits, images.labels) for logits in np.concatenate(parts, axis=1)]

@@ -232,7 +232,7 @@ class Classifier:
             raise InputError(
                 f"{len(pixels)} images and {len(numbers)} labels: give one label an image"
             )
-        return self.trainer.accuracy(split(self.network)[1:], (), Images(pixels, numbers))
+        return self.trainer.measure(split(self.network)[1:], (), Images(pixels, numbers)).accuracy
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Serves pickle and copies: compiled programs stay behind and are made anew."""

@@ -17,7 +17,7 @@ import optax
 from flax import nnx
 
 from jaxevo.networks.builder import Weights
-from jaxevo.seeds import Seed
+from jaxevo.seeds import Seed, Stream, generator
 from jaxevo.training.augmentation import augment
 from jaxevo.training.schedule import Plan
 
@@ -118,11 +118,11 @@ def predict_chunk(
     inputs: tuple[Any, ...],
     images: jax.Array,
 ) -> jax.Array:
-    """Classes int32 `[K * S]` of a chunk of images uint8 `[K * S, H, W, C]`, batch by batch."""
+    """Logits float32 `[N, classes]` of a chunk of `N` images uint8 `[N, H, W, C]`, by batches."""
     module = nnx.merge(graphdef, params, stats)
     batches = images.reshape(-1, batch_size, *images.shape[1:])
     logits = jax.lax.map(lambda x: module(x, *inputs, train=False), batches)
-    return logits.argmax(-1).reshape(-1).astype(jnp.int32)
+    return logits.reshape(len(images), -1).astype(jnp.float32)
 
 
 def cross_entropy(logits: jax.Array, labels: jax.Array, smoothing: jax.Array | float) -> jax.Array:
@@ -150,8 +150,7 @@ def draw_epoch(
     Returns:
         The order of images, int32 `[max(length, S)]`, and the key of dropout and augmentation.
     """
-    # The seed itself gives the initial weights, so the epoch's number is added to it.
-    rng = np.random.default_rng([*seed, epoch + 1])
+    rng = generator(Stream.EPOCH, (*seed, epoch))
     # Shuffle the subset, and pad its order to the length that the program was compiled for.
     order = rng.permutation(subset)
     if len(order) < batch_size:  # a subset smaller than a batch is repeated to fill one

@@ -8,7 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
+
 from jaxevo.config import TrainingConfig
+from jaxevo.networks.builder import Weights
 from jaxevo.seeds import Seed
 from jaxevo.training.checkpoints import CheckpointError, Checkpoints, flatten, unflatten
 from jaxevo.training.data import TrainingData
@@ -44,6 +48,12 @@ def check_loss(loss: float, epoch: int) -> None:
         raise DivergedError(f"the loss was {loss} in epoch {epoch}; a lower learning rate may help")
 
 
+def check_weights(weights: Weights) -> None:
+    """Raises `DivergedError` unless every weight is finite."""
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(weights)):
+        raise DivergedError("a weight is not finite after training; a lower learning rate may help")
+
+
 def fit(
     prepared: Prepared,
     data: TrainingData,
@@ -69,7 +79,7 @@ def fit(
         message: Told what was wrong with a checkpoint.
 
     Raises:
-        DivergedError: As soon as an epoch's loss is not finite.
+        DivergedError: As soon as an epoch's loss, or after the last a weight, is not finite.
         OSError: A checkpoint cannot be written.
     """
     # Go on from the newest checkpoint of this training, if there is one.
@@ -87,6 +97,8 @@ def fit(
             seconds = seconds_before + time.perf_counter() - begin
             saver.save_if_due(epoch, state, loss, seconds, last=epoch == config.epochs)
         on_epoch(epoch, loss)
+    # The last step's loss is of the weights before it.
+    check_weights(state.weights)
     return Trained(state, seconds_before + time.perf_counter() - begin)
 
 

@@ -26,6 +26,7 @@ from jaxevo.training.epoch import (
     predict_chunk,
     run_epoch,
 )
+from jaxevo.training.measurement import Measurement, measure
 from jaxevo.training.programs import Program
 from jaxevo.training.schedule import make_plan
 
@@ -96,15 +97,14 @@ class Trainer:
             )
             yield state, float(loss)
 
-    def predict(self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
-        """The most likely class int32 `[M]` of images uint8 `[M, H, W, C]`, M any number."""
-        predictions = [
+    def logits(self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
+        """Logits float32 `[M, classes]` of images uint8 `[M, H, W, C]`, M any number."""
+        parts = [
             np.asarray(self._predict(*weights, inputs, part))[:number]
             for part, number in chunks(images, self.batch_size)
         ]
-        return np.concatenate(predictions)
+        return np.concatenate(parts)
 
-    def accuracy(self, weights: Weights, inputs: tuple[Any, ...], images: Images) -> float:
-        """The part of the images that is classified rightly."""
-        predictions = self.predict(weights, inputs, images.images)
-        return float(np.mean(predictions == images.labels))
+    def measure(self, weights: Weights, inputs: tuple[Any, ...], images: Images) -> Measurement:
+        """Accuracy and cross entropy on the images."""
+        return measure(self.logits(weights, inputs, images.images), images.labels)

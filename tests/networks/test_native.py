@@ -348,7 +348,9 @@ def test_trains_for_20_steps_as_the_universal_network(digits):
             inputs = (encode(genome, MAX_NODES),)
             epochs = list(trainer.epochs(state, inputs, data, config=training, seed=(seed,)))
             losses.append([loss for _, loss in epochs])
-            accuracies.append(trainer.accuracy(epochs[-1][0].weights, inputs, digits.validation))
+            accuracies.append(
+                trainer.measure(epochs[-1][0].weights, inputs, digits.validation).accuracy
+            )
         assert losses[0][-1] < losses[0][0]
         np.testing.assert_allclose(losses[1], losses[0], rtol=0.01)
         assert abs(accuracies[1] - accuracies[0]) < 0.02

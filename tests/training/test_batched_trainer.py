@@ -44,7 +44,9 @@ def alone(engine, data, few_digits) -> list[float]:
     for genome, seed in zip(THREE, SEEDS, strict=True):
         prepared = engine.prepare(genome, seed)
         weights = fit(prepared, data, TRAINING, seed).state.weights
-        accuracies.append(prepared.trainer.accuracy(weights, prepared.inputs, few_digits[1]))
+        accuracies.append(
+            prepared.trainer.measure(weights, prepared.inputs, few_digits[1]).accuracy
+        )
     return accuracies
 
 

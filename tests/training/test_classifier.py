@@ -30,7 +30,7 @@ def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classi
 
 
 def predictions(classifier: Classifier, images: Images) -> np.ndarray:
-    return classifier.trainer.predict(split(classifier.network)[1:], (), images.images)
+    return classifier.trainer.logits(split(classifier.network)[1:], (), images.images).argmax(-1)
 
 
 def weights_differ(a: Classifier, b: Classifier) -> bool:

@@ -17,6 +17,7 @@ from jaxevo.config.presets import RECIPES
 from jaxevo.datasets import Images
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
+from jaxevo.seeds import Stream, generator
 from jaxevo.training.data import TrainingData
 from jaxevo.training.epoch import TrainState
 from jaxevo.training.trainer import Trainer
@@ -101,7 +102,7 @@ def test_an_epoch_is_adam_on_the_batches_one_by_one(trainer, few_digits):
     graphdef, params, stats = split(network())
     optimizer = optax.adam(optax.exponential_decay(0.01, transition_steps=5, decay_rate=0.1))
     moments = optimizer.init(params)
-    rng = np.random.default_rng([5, 1])
+    rng = generator(Stream.EPOCH, (5, 0))
     order = rng.permutation(subset)
     key = jax.random.key(rng.integers(1 << 31))
 
@@ -154,7 +155,7 @@ def test_the_loss_falls_and_digits_are_learnt(digits):
     states = run(trainer, digits.train, config, np.arange(len(digits.train)), start)
     losses = [loss for _, loss in states]
     assert losses[-1] < losses[0] / 2
-    accuracy = trainer.accuracy(states[-1][0].weights, (), digits.validation)
+    accuracy = trainer.measure(states[-1][0].weights, (), digits.validation).accuracy
     assert accuracy > 0.6  # chance is 0.1
 
 
@@ -163,7 +164,7 @@ def test_predictions_are_exact_for_any_number_of_images(trainer, digits, number)
     module = network()
     images = digits.train.images[:number]
     expected = np.asarray(module(images, train=False)).argmax(-1)
-    found = trainer.predict(split(module)[1:], (), images)
+    found = trainer.logits(split(module)[1:], (), images).argmax(-1)
     np.testing.assert_array_equal(found, expected)
 
 

@@ -1,0 +1,104 @@
+"""What the benchmarks of fitness share: learning curves, and the trainings that make them.
+
+A curve has a row an epoch: validation accuracy, validation cross entropy, test accuracy, test cross
+entropy, and the mean loss of training. `REFERENCE` is the training that a fitness shall foretell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config.presets import RECIPES
+from jaxevo.datasets import Images, load_search_data, load_test_data
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.search_space.genome import Genome
+from jaxevo.seeds import Seed
+from jaxevo.training.data import TrainingData
+from jaxevo.training.engines import Engine, make_engine
+
+MAX_NODES, BATCH = 6, 64
+COLUMNS = ("accuracy", "cross_entropy", "test_accuracy", "test_cross_entropy", "loss")
+# Short trainings, of which each epoch is a measurement, and the long one that they shall foretell.
+STEADY = {"rate_decay": 1.0}  # the rate stays, so that an epoch is the end of a shorter training
+RECIPES_TRIED: dict[str, dict[str, Any]] = {
+    "paper": RECIPES["paper"],
+    "steady": RECIPES["paper"] | STEADY | {"weight_average": 0.95},
+    "modern": RECIPES["modern"] | {"weight_average": 0.95},
+}
+REFERENCE = "final"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """The data of a data set, and the engine that trains genomes on it."""
+
+    engine: Engine
+    data: TrainingData
+    validation: Images
+    test: Images
+    builder: NetworkBuilder
+
+    @classmethod
+    def open(
+        cls, dataset: str, data_dir: str | None, *, channels: int, examples: int, validation: float
+    ) -> Bench:
+        """Loads the data; candidates are trained on a subset of `examples` images, 0 for all."""
+        loaded = load_search_data(
+            dataset, data_dir, validation_fraction=validation, train_examples=examples
+        )
+        test = load_test_data(dataset, data_dir, form=loaded.form)
+        builder = NetworkBuilder(
+            NetworkConfig(channels=channels), loaded.image_shape, loaded.num_classes
+        )
+        data = TrainingData.drawn(loaded.train, examples, 0)
+        engine = make_engine("auto", builder, BATCH, MAX_NODES)
+        return cls(engine, data, loaded.validation, test, builder)
+
+    def curve(self, genome: Genome, config: TrainingConfig, seed: Seed, *, whole: bool) -> list:
+        """Trains a genome, on all images or on the subset, and scores it after each epoch."""
+        data = self.data.whole() if whole else self.data
+        prepared = self.engine.prepare(genome, seed)
+        rows = []
+        trainer = prepared.trainer
+        epochs = trainer.epochs(prepared.state, prepared.inputs, data, config=config, seed=seed)
+        for state, loss in epochs:
+            row: list[float] = []
+            for images in (self.validation, self.test):
+                row += trainer.measure(state.weights, prepared.inputs, images)
+            rows.append([round(value, 5) for value in (*row, loss)])
+        return rows
+
+
+def train_missing(
+    path: pathlib.Path, jobs: Iterator[tuple[dict[str, Any], Any]], say: Any = print
+) -> list[dict[str, Any]]:
+    """Does the jobs that the file of JSON lines lacks, and gives all of its lines.
+
+    A job is a key, plain values that tell it from the others, and a function of its curves.
+    """
+    lines = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
+    done = {_name(line["key"]) for line in lines}
+    with path.open("a") as file:
+        for key, make in jobs:
+            if _name(key) not in done:
+                lines.append({"key": key, **make()})
+                file.write(json.dumps(lines[-1], separators=(",", ":")) + "\n")
+                file.flush()
+                say(f"{len(lines)} trained")
+    return lines
+
+
+def _name(key: dict[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True)
+
+
+def column(curve: list, name: str) -> np.ndarray:
+    """A column of a curve, `[epochs]`."""
+    return np.array(curve)[:, COLUMNS.index(name)]

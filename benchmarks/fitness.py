@@ -1,0 +1,245 @@
+"""How much a fitness tells of the training that it stands for.
+
+    python benchmarks/fitness.py --dataset=digits --genomes=24 --seeds=3 --trained=digits.jsonl
+
+Random genomes are trained shortly in several ways and fully in the way of the final training. A way
+of measuring is as good as its order of the genomes: Kendall's tau with the mean test cross entropy
+of the full trainings, and what is lost by taking the genome that it puts first. The file keeps each
+training as a line, so the same command goes on where it was ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from curves import RECIPES_TRIED, REFERENCE, Bench, column, train_missing
+from scipy.stats import kendalltau
+
+from jaxevo.config import TrainingConfig
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import random_cell
+
+Score = Callable[[dict[str, Any]], float]  # of a line; the larger, the better
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """A way to measure a candidate: a training, the epochs of it that count, and a score."""
+
+    training: str
+    score: Score
+    share: float = 1.0  # of the training's epochs
+    repeats: int = 1  # trainings whose mean it is
+
+
+def ways() -> dict[str, Way]:
+    """All ways that are compared; a half and a repeat cost as much as the whole."""
+    found: dict[str, Way] = {}
+    for name in RECIPES_TRIED:
+        found[f"{name}, accuracy"] = Way(name, last("accuracy"))
+        found[f"{name}, cross entropy"] = Way(name, last("cross_entropy", -1))
+        found[f"{name}, sum of losses"] = Way(name, losses)
+    half = last("cross_entropy", -1, share=0.5)
+    found["steady, cross entropy, half as long"] = Way("steady", half, share=0.5)
+    found["steady, cross entropy, half as long, twice"] = Way("steady", half, share=0.5, repeats=2)
+    common = last("cross_entropy", -1)
+    found["modern, cross entropy, common random numbers"] = Way("modern common", common)
+    found["number of parameters"] = Way("modern", lambda line: line["parameters"], share=0)
+    return found
+
+
+def last(name: str, sign: int = 1, share: float = 1.0) -> Score:
+    """The score at the end of a training, or of a share of it."""
+
+    def score(line: dict[str, Any]) -> float:
+        values = column(line["curve"], name)
+        return sign * float(values[max(1, round(share * len(values))) - 1])
+
+    return score
+
+
+def losses(line: dict[str, Any]) -> float:
+    """Minus the sum of the training losses (Ru et al. 2021, arXiv 2006.04492)."""
+    return -float(column(line["curve"], "loss").sum())
+
+
+def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Every training: seed by seed, so that few seeds of all genomes come first."""
+    genomes = draw_genomes(options, bench)
+    short = dataclasses.replace(TrainingConfig(), learning_rate=options.rate, batch_size=64)
+    trainings = {name: (recipe, options.epochs) for name, recipe in RECIPES_TRIED.items()}
+    trainings["modern common"] = (RECIPES_TRIED["modern"], options.epochs)
+    trainings[REFERENCE] = (RECIPES_TRIED["modern"], options.final_epochs)
+    chosen = [name for name in trainings if name in (*options.trainings, REFERENCE)]
+    for seed in range(options.seeds):
+        for number, genome in enumerate(genomes):
+            for kind, name in enumerate(chosen):
+                recipe, epochs = trainings[name]
+                config = dataclasses.replace(short, **recipe, epochs=epochs)
+                # Common random numbers: the same for all genomes.
+                numbers = (seed,) if name == "modern common" else (seed, kind, number)
+
+                def train(genome=genome, config=config, numbers=numbers, name=name):
+                    whole = name == REFERENCE
+                    size = bench.builder.complexity(genome).parameters
+                    curve = bench.curve(genome, config, numbers, whole=whole)
+                    return {"parameters": size, "genome": genome.to_dict(), "curve": curve}
+
+                yield {"genome": number, "seed": seed, "training": name}, train
+
+
+def draw_genomes(options: argparse.Namespace, bench: Bench) -> list[Genome]:
+    """Random genomes, the numbers of nodes drawn too, within the bound on parameters."""
+    rng = np.random.default_rng(options.genome_seed)
+    found: list[Genome] = []
+    while len(found) < options.genomes:
+        genome = Genome(*(random_cell(rng, int(rng.integers(2, 7))) for _ in range(2)))
+        size = bench.builder.complexity(genome).parameters
+        if not options.max_parameters or size <= options.max_parameters:
+            found.append(genome)
+    return found
+
+
+def scores(lines: list[dict[str, Any]], training: str, score: Score) -> np.ndarray:
+    """Scores of all genomes and seeds, `[genomes, seeds]`; genomes that lack a seed are left out.
+
+    A training that diverged scores worst.
+    """
+    table: dict[tuple[int, int], float] = {
+        (line["key"]["genome"], line["key"]["seed"]): score(line)
+        for line in lines
+        if line["key"]["training"] == training
+    }
+    seeds = sorted({seed for _, seed in table})
+    genomes = sorted({genome for genome, _ in table})
+    rows = np.array([[table.get((g, s), np.inf) for s in seeds] for g in genomes])
+    values = rows[~np.isposinf(rows).any(1)]
+    return np.where(np.isfinite(values), values, -1e6)
+
+
+def variance_parts(values: np.ndarray) -> tuple[float, float, float]:
+    """Share of the variance that is the genome's (ICC(1)), its spread, and the seeds' spread."""
+    seeds = values.shape[1]
+    within = float(values.var(1, ddof=1).mean())
+    between = max(0.0, float(values.mean(1).var(ddof=1)) - within / seeds)
+    total = between + within
+    return (between / total if total else 0.0), between**0.5, within**0.5
+
+
+def report(lines: list[dict[str, Any]], steps: dict[str, int]) -> list[dict[str, Any]]:
+    """A row for each way whose trainings are there."""
+    reference = scores(lines, REFERENCE, last("test_cross_entropy", -1))
+    accuracy = scores(lines, REFERENCE, last("test_accuracy"))
+    rows = [row("final, accuracy (the other seeds)", accuracy, accuracy, accuracy, 1)]
+    rows[0] |= _against_itself(accuracy)
+    rows.append(row("final, cross entropy (the other seeds)", reference, reference, accuracy, 1))
+    rows[1] |= _against_itself(reference)
+    for each in rows:
+        each["steps"] = steps[REFERENCE]
+    known = {line["key"]["training"] for line in lines}
+    for name, way in ways().items():
+        if way.training in known:
+            values = scores(lines, way.training, way.score)[: len(reference)]
+            found = row(name, values, reference, accuracy, way.repeats)
+            cost = round(way.share * way.repeats * steps[way.training])
+            rows.append(found | {"steps": cost})
+    return rows
+
+
+def row(
+    name: str, values: np.ndarray, reference: np.ndarray, accuracy: np.ndarray, repeats: int
+) -> dict[str, Any]:
+    """ICC and spreads of a way, and its order against the reference's means.
+
+    The order is the mean over choices of seeds, each of which measures every genome anew.
+    """
+    icc, between, within = variance_parts(values)
+    seeds = values.shape[1]
+    draws = [values[:, [(s + k) % seeds for k in range(repeats)]].mean(1) for s in range(seeds)]
+    truth, final = reference.mean(1)[: len(values)], accuracy.mean(1)[: len(values)]
+    taus = [kendalltau(draw, truth).statistic for draw in draws]
+    on_accuracy = [kendalltau(draw, final).statistic for draw in draws]
+    regrets = [float(final.max() - final[draw.argmax()]) for draw in draws]
+    return {
+        "way": name,
+        "icc": icc,
+        "between": between,
+        "within": within,
+        "tau": float(np.mean(taus)),
+        "tau_accuracy": float(np.mean(on_accuracy)),
+        "regret": float(np.mean(regrets)),
+    }
+
+
+def _against_itself(values: np.ndarray) -> dict[str, float]:
+    """Tau of one full training with the mean of the others: what no way is likely to exceed."""
+    seeds = range(values.shape[1])
+    taus = [kendalltau(values[:, s], np.delete(values, s, 1).mean(1)).statistic for s in seeds]
+    return {"tau": float(np.mean(taus))}
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    head = (
+        "| way | steps | ICC | spread of genomes | of seeds | tau, cross entropy | tau, accuracy "
+        "| regret |\n|---|---|---|---|---|---|---|---|"
+    )
+    body = [
+        f"| {r['way']} | {r['steps']:,} | {r['icc']:.2f} | {r['between']:.4g} | {r['within']:.4g} "
+        f"| {r['tau']:.2f} | {r['tau_accuracy']:.2f} | {r['regret']:.2%} |"
+        for r in rows
+    ]
+    return "\n".join([head, *body])
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--dataset", default="digits")
+    parser.add_argument("--data_dir")
+    parser.add_argument("--genomes", type=int, default=24)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--genome_seed", type=int, default=0, help="of the random genomes")
+    parser.add_argument("--channels", type=int, default=8, help="D")
+    parser.add_argument("--max_parameters", type=int, default=0, help="0: of any size")
+    parser.add_argument("--examples", type=int, default=0, help="of short trainings; 0: all")
+    parser.add_argument("--validation", type=float, default=0.2, help="part of the training split")
+    parser.add_argument("--epochs", type=int, default=6, help="of short trainings")
+    parser.add_argument("--final_epochs", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=1e-2)
+    parser.add_argument(
+        "--trainings", nargs="*", default=[*RECIPES_TRIED, "modern common"], help="short ones"
+    )
+    parser.add_argument("--trained", type=pathlib.Path, required=True, help="keeps the trainings")
+    parser.add_argument("--output", type=pathlib.Path, help="the rows as JSON")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Trains what is missing, and prints the table."""
+    options = parse()
+    bench = Bench.open(
+        options.dataset,
+        options.data_dir,
+        channels=options.channels,
+        examples=options.examples,
+        validation=options.validation,
+    )
+    lines = train_missing(options.trained, jobs(options, bench))
+    short = len(bench.data.subset) // 64 * options.epochs
+    steps = {name: short for name in (*RECIPES_TRIED, "modern common")}
+    steps[REFERENCE] = len(bench.data.labels) // 64 * options.final_epochs
+    rows = report(lines, steps)
+    print(markdown(rows))
+    if options.output:
+        options.output.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
