@@ -1,14 +1,13 @@
-"""What version 0.2.0 computed is computed still: histories, genomes, weights and readings.
+"""What was computed is computed still: histories, genomes, weights and readings.
 
-`golden/make.py` made them by the launchers' commands at the last commit of 0.2.0. Trainings are
-compared bit for bit, which only a like processor with like versions can give, so elsewhere these
-tests are skipped and say so; everything that involves no training is compared everywhere.
+`golden/make.py` made the runs and the strategies' candidates when version 0.4.0 gave each use of
+randomness its own stream; the shipped histories, an interrupted run and weights are of 0.2.0.
+Trainings are compared bit for bit, which only a like processor with like versions can give, so
+elsewhere these tests are skipped and say so; what involves no training is compared everywhere.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import importlib.util
 import json
 import pathlib
@@ -21,7 +20,6 @@ import pytest
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.config.presets import STRATEGIES
-from jaxevo.strategies.registry import make_strategy
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 _spec = importlib.util.spec_from_file_location("golden_make", GOLDEN / "make.py")
@@ -39,37 +37,10 @@ def golden(name: str) -> dict:
     return json.loads((GOLDEN / f"{name}.json").read_text())
 
 
-def table_fitness(genome, individual_id: int) -> float | None:
-    """A fitness in place of a training; every eighth candidate fails."""
-    digest = hashlib.sha256(f"{genome.canonical_key()} {individual_id}".encode()).digest()
-    return None if digest[0] < 32 else digest[1] / 256
-
-
 @pytest.mark.parametrize("pool", ["growing", "survivors"])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_strategies_draw_the_same_candidates(name, pool):
-    settings = {
-        "seed": 5,
-        "num_generations": 12,
-        "mating_pool": pool,
-        "stagnation_start": 3,
-        "stagnation_patience": 2,
-    }
-    strategy = make_strategy(configs.replace(SearchConfig(), STRATEGIES[name] | settings))
-    told = []
-    while candidates := strategy.ask():
-        for candidate in candidates:
-            fitness = table_fitness(candidate.genome, candidate.id)
-            told.append(dataclasses.replace(candidate, fitness=fitness).to_dict())
-            strategy.tell(dataclasses.replace(candidate, fitness=fitness))
-    text = json.dumps([told, strategy.state_dict()], sort_keys=True)
-    assert strategy.best is not None
-    assert golden("strategies")[f"{name} {pool}"] == {
-        "candidates": len(told),
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
-        "best": strategy.best.id,
-        "events": [event.kind for event in strategy.events],
-    }
+    assert golden("strategies")[f"{name} {pool}"] == make.summarize_strategy(name, pool)
 
 
 @pytest.mark.parametrize("name", make.HISTORIES)
@@ -83,12 +54,21 @@ def test_shipped_histories_are_read_as_before(name):
     assert read == known
 
 
-@like_machine
-def test_an_interrupted_run_of_0_2_0_goes_on_to_the_same_end(tmp_path, launch_environment):
-    workdir = tmp_path / "workdirs" / "rea"
-    shutil.copytree(GOLDEN / "run-0.2.0", workdir)
-    make.make_run(tmp_path, "rea")
-    assert json.loads((tmp_path / "rea.json").read_text()) == golden("rea")
+def test_an_interrupted_run_of_0_2_0_is_refused_in_words(tmp_path, launch_environment):
+    """Its random numbers were other ones, so the same command would not come to the same end."""
+    shutil.copytree(GOLDEN / "run-0.2.0", tmp_path / "run")
+    before = (tmp_path / "run" / "history.jsonl").read_bytes()
+    command = [sys.executable, "launch/search.py", *make.TINY, "--strategy=rea"]
+    made = subprocess.run(
+        [*command, f"--workdir={tmp_path / 'run'}"],
+        cwd=make.REPOSITORY,
+        env=launch_environment,
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 2
+    assert "unfinished run of a version whose random numbers were other ones" in made.stderr
+    assert (tmp_path / "run" / "history.jsonl").read_bytes() == before
 
 
 @like_machine
@@ -118,4 +98,4 @@ def test_weights_of_0_2_0_are_read(digits, launch_environment):
         command, cwd=make.REPOSITORY, env=launch_environment, capture_output=True, text=True
     )
     assert made.returncode == 0, made.stderr
-    assert f"{golden('rea')['result']['test_accuracy']:.2%}" in made.stdout
+    assert "41.94%" in made.stdout

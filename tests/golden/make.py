@@ -4,13 +4,13 @@ shipped histories.
     python tests/golden/make.py FOLDER          # every run, into FOLDER
     python tests/golden/make.py FOLDER rea      # one of them
 
-It uses only commands (`launch/*.py`), so the same file makes the runs of any version. A trained run
-is the same bit for
-bit only on a like processor with like versions: `machine.json` says which it was.
+Runs are made by commands (`launch/*.py`). A trained run is the same bit for bit only on a like
+processor with like versions: `machine.json` says which it was.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -98,6 +98,54 @@ def weight_digests(folder: pathlib.Path) -> dict[str, str]:
     return digests
 
 
+def summarize_strategy(name: str, pool: str) -> dict:
+    """A strategy's candidates with a table in place of training, as a digest."""
+    from jaxevo import config as configs
+    from jaxevo.config.presets import STRATEGIES
+    from jaxevo.strategies.registry import make_strategy
+
+    settings = {
+        "seed": 5,
+        "num_generations": 12,
+        "mating_pool": pool,
+        "stagnation_start": 3,
+        "stagnation_patience": 2,
+    }
+    strategy = make_strategy(configs.replace(configs.SearchConfig(), STRATEGIES[name] | settings))
+    told = []
+    while candidates := strategy.ask():
+        for candidate in candidates:
+            evaluated = dataclasses.replace(candidate, fitness=table_fitness(candidate))
+            told.append(evaluated.to_dict())
+            strategy.tell(evaluated)
+    text = json.dumps([told, strategy.state_dict()], sort_keys=True)
+    return {
+        "candidates": len(told),
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "best": strategy.best.id,
+        "events": [event.kind for event in strategy.events],
+    }
+
+
+def table_fitness(candidate) -> float | None:
+    """A fitness in place of a training; every eighth candidate fails."""
+    name = f"{candidate.genome.canonical_key()} {candidate.id}"
+    digest = hashlib.sha256(name.encode()).digest()
+    return None if digest[0] < 32 else digest[1] / 256
+
+
+def make_strategies(folder: pathlib.Path) -> None:
+    """The candidates of every strategy."""
+    from jaxevo.config.presets import STRATEGIES
+
+    found = {
+        f"{name} {pool}": summarize_strategy(name, pool)
+        for name in STRATEGIES
+        for pool in ("growing", "survivors")
+    }
+    (folder / "strategies.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
 def read_history(name: str) -> dict:
     """What `inspect_checkpoint.py` prints of a shipped history."""
     script = REPOSITORY / "launch" / "inspect_checkpoint.py"
@@ -127,11 +175,13 @@ def machine() -> dict[str, str]:
 
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    names = sys.argv[2:] or [*RUNS, *HISTORIES]
+    names = sys.argv[2:] or [*RUNS, "strategies", *HISTORIES]
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         if name in RUNS:
             make_run(folder, name)
+        elif name == "strategies":
+            make_strategies(folder)
         else:
             (folder / f"{name}.json").write_text(
                 json.dumps(read_history(name), sort_keys=True, separators=(",", ":")) + "\n"

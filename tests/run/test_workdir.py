@@ -11,6 +11,7 @@ import pytest
 from jaxevo.config import SearchConfig, flatten, replace
 from jaxevo.files import FileError, read_json, write_json
 from jaxevo.run.workdir import SCHEMA_VERSION, Workdir
+from jaxevo.seeds import STREAMS
 from jaxevo.versions import versions
 
 
@@ -29,12 +30,23 @@ def test_configuration_is_written_once_and_checked_then(workdir: Workdir):
         "schema": SCHEMA_VERSION,
         "config": flatten(config),
         "versions": versions(),
+        "streams": STREAMS,
         "preset": "paper",
     }
     assert read_json(workdir.config) == document
     written = workdir.config.stat().st_mtime_ns
     assert workdir.open(replace(config, flatten(config)), {"preset": "quick"}) == document
     assert workdir.config.stat().st_mtime_ns == written
+
+
+def test_only_a_complete_run_may_have_other_random_numbers(workdir: Workdir):
+    config = SearchConfig()
+    document = workdir.open(config, {})
+    write_json(workdir.config, {**document, "streams": STREAMS - 1})
+    with pytest.raises(FileError, match="random numbers were other ones"):
+        workdir.open(config, {})
+    write_json(workdir.result, {})
+    assert workdir.open(config, {})["streams"] == STREAMS - 1
 
 
 def test_differences_are_named(workdir: Workdir):
