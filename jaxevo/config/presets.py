@@ -99,7 +99,7 @@ def search_settings(
 ADDED_LATER = (
     *("pixel_range", "background", "skip_unreadable"),
     *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
-    *("max_parameters", "max_multiply_adds", "target_accuracy"),
+    *("max_parameters", "max_multiply_adds", "target_accuracy", "fitness"),
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
     *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
 )

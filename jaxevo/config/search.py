@@ -21,6 +21,7 @@ from jaxevo.config.network import NetworkConfig, TrainingConfig
 RESIZE_METHODS = ("stretch", "mnist_box")
 BACKGROUNDS = ("auto", "white", "black")
 STRATEGY_KINDS = ("rea", "aging", "random", "aco")
+FITNESSES = ("accuracy", "likelihood")
 ENGINES = ("auto", "native", "universal", "compiled")
 
 
@@ -94,6 +95,12 @@ class SearchConfig:
         "selection; aco: ant colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
         STRATEGY_KINDS,
     )
+    fitness: str = setting(
+        "accuracy",
+        "what candidates are selected by, on the validation images: accuracy, or likelihood, the "
+        "geometric mean of the probabilities given to the true classes",
+        FITNESSES,
+    )
     max_trainings: int = setting(
         0,
         "end the search after so many trainings of candidates, isomorphic ones not counted; 0: "
@@ -151,6 +158,7 @@ class SearchConfig:
         )
         check_choice(self, "engine")
         check_choice(self, "strategy")
+        check_choice(self, "fitness")
         evolution = self.evolution
         check(
             self.strategy != "aging"

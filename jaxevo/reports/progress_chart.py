@@ -95,7 +95,7 @@ def _fitness(axes: Axes, run: Run) -> None:
                 linestyle=style,
                 label=f"{kind} stagnation avoidance",
             )
-    axes.set_ylabel("fitness (validation accuracy)")
+    axes.set_ylabel(f"fitness (validation {run.config.fitness})")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 

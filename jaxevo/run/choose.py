@@ -77,7 +77,7 @@ def _retrain(
     ]
     evaluation = evaluate(jobs)
     id_, repeat = missing[0]
-    fitness = 0.0 if evaluation.accuracy is None else evaluation.accuracy
+    fitness = evaluation.fitness(config.fitness) or 0.0
     return Retraining(id_, repeat, fitness, evaluation.failure, evaluation.seconds)
 
 

@@ -38,9 +38,18 @@ class Evaluation:
     accuracy: float | None
     failure: str | None = None
     details: str | None = None  # traceback of a failure
-    cross_entropy: float | None = None  # on the same images as the accuracy, in nats
     # Seconds by part: compile, train, evaluate.
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    cross_entropy: float | None = None  # on the same images as the accuracy, in nats
+
+    def fitness(self, kind: str) -> float | None:
+        """The fitness of this kind (`config.FITNESSES`); None for a failure.
+
+        The likelihood is exp of minus the cross entropy, so it lies in (0, 1] like the accuracy.
+        """
+        if kind == "likelihood" and self.cross_entropy is not None:
+            return math.exp(-self.cross_entropy)
+        return self.accuracy
 
 
 class Evaluator:

@@ -94,7 +94,7 @@ class Explorer:
         """
         if candidate is not None and candidate.id in self.ledger.candidates:
             return False
-        enough = self.config.target_reached(self.ledger.best_fitness)
+        enough = self.config.target_reached(self.ledger.best_accuracy)
         if enough or self.config.budget_spent(self.ledger.trainings):
             return True
         if self.ledger.stop is None and self.ledger.trainings and self.out_of_time():
@@ -163,16 +163,25 @@ class Explorer:
         if trained is not None:
             # An isomorphic genome was trained: its fitness is taken over.
             evaluated = dataclasses.replace(candidate, fitness=trained.fitness)
-            record = Candidate(evaluated, size.parameters, size.multiply_adds, reused=trained.id)
+            record = Candidate(
+                evaluated,
+                size.parameters,
+                size.multiply_adds,
+                reused=trained.id,
+                accuracy=trained.accuracy,
+                cross_entropy=trained.cross_entropy,
+            )
         else:
             evaluation = self.evaluate(self._jobs(candidate))
             record = Candidate(
-                dataclasses.replace(candidate, fitness=evaluation.accuracy),
+                dataclasses.replace(candidate, fitness=evaluation.fitness(self.config.fitness)),
                 size.parameters,
                 size.multiply_adds,
                 failure=evaluation.failure,
                 seconds=evaluation.seconds,
                 traceback=evaluation.details,
+                accuracy=evaluation.accuracy,
+                cross_entropy=evaluation.cross_entropy,
             )
         self.ledger.add_candidate(record)
         return record
@@ -214,9 +223,9 @@ class Explorer:
         number = len(self.labels)
         commonest = float(np.bincount(self.labels).max()) / number
         trained = [
-            candidate.fitness
+            candidate.accuracy
             for candidate in self.ledger.generation(generation)
-            if candidate.fitness is not None and candidate.reused is None
+            if candidate.accuracy is not None and candidate.reused is None
         ]
         if trained and accuracy_interval(max(trained), number)[0] <= commonest:
             self.reporter.message(

@@ -24,7 +24,7 @@ class Ledger:
         retrainings: By id and repeat.
         trainings: Candidates that were trained, those that failed among them.
         train_seconds: What their trainings took, without compiling.
-        best_fitness: Of all candidates; 0 before the first success.
+        best_accuracy: Of all candidates, on the validation images; 0 before the first success.
     """
 
     def __init__(self, workdir: Workdir, records: Records):
@@ -34,7 +34,7 @@ class Ledger:
         self.stop = records.stop
         self.trainings = 0
         self.train_seconds = 0.0
-        self.best_fitness = 0.0
+        self.best_accuracy = 0.0
         self._sessions = records.sessions
         self._history = History(workdir.history, records.length)
         self._generations: dict[int, list[Candidate]] = {}
@@ -93,7 +93,7 @@ class Ledger:
 
     def _remember(self, candidate: Candidate) -> None:
         self.candidates[candidate.id] = candidate
-        self.best_fitness = max(self.best_fitness, candidate.fitness or 0.0)
+        self.best_accuracy = max(self.best_accuracy, candidate.accuracy or 0.0)
         self._generations.setdefault(candidate.individual.generation, []).append(candidate)
         if candidate.reused is None:
             self.trainings += 1

@@ -102,5 +102,8 @@ class RunReporter:
 def _outcome(candidate: Candidate) -> str:
     if candidate.failure:
         return f"failed: {candidate.failure}"
-    accuracy = f"{candidate.fitness:7.2%}  {candidate.parameters:>9,} parameters"
-    return accuracy + (f"  (as {candidate.reused})" if candidate.reused is not None else "")
+    outcome = f"{candidate.fitness:7.2%}"
+    if candidate.accuracy != candidate.fitness:
+        outcome += f"  accuracy {candidate.accuracy:7.2%}"
+    outcome += f"  {candidate.parameters:>9,} parameters"
+    return outcome + (f"  (as {candidate.reused})" if candidate.reused is not None else "")

@@ -48,8 +48,8 @@ class Records:
 
     def searched(self, config: SearchConfig) -> bool:
         """True if no candidate will follow."""
-        best = self.replay.best
-        enough = best is not None and config.target_reached(best.fitness or 0.0)
+        best = max((each.accuracy or 0.0 for each in self.candidates.values()), default=0.0)
+        enough = config.target_reached(best)
         spent = config.budget_spent(self.trainings)
         return self.replay.done or spent or enough or self.stop is not None
 

@@ -36,6 +36,9 @@ class Candidate:
     failure: str | None = None  # the reason why it has no fitness
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     traceback: str | None = None  # of a failure
+    # Of its training on the validation images; None for a failure. Fitness is made of one of them.
+    accuracy: float | None = None
+    cross_entropy: float | None = None  # None in histories before version 0.4.0 too
 
     @property
     def id(self) -> int:
@@ -56,6 +59,7 @@ class Candidate:
         """A line of the history."""
         line = {"kind": "individual"} | self.individual.to_dict()
         line |= {"parameters": self.parameters, "multiply_adds": self.multiply_adds}
+        line |= {"accuracy": self.accuracy, "cross_entropy": self.cross_entropy}
         line |= {"reused": self.reused, "failure": self.failure}
         line |= {"seconds": {part: round(value, 4) for part, value in self.seconds.items()}}
         return line | ({"traceback": self.traceback} if self.traceback else {})
@@ -64,6 +68,11 @@ class Candidate:
     def read(cls, fields: CheckedFields, earlier: Mapping[int, Candidate]) -> Candidate:
         """Reads a line that follows those of the `earlier` candidates. Raises `FileError`."""
         individual = _read_individual(fields, earlier)
+        # Before version 0.4.0 the fitness was the accuracy, and the cross entropy was not kept.
+        accuracy, cross_entropy = individual.fitness, None
+        if "accuracy" in fields.data:
+            accuracy = fields.optional("accuracy", float)
+            cross_entropy = fields.optional("cross_entropy", float)
         return cls(
             individual,
             parameters=fields.take("parameters", int),
@@ -71,6 +80,8 @@ class Candidate:
             reused=fields.optional("reused", int),
             failure=fields.optional("failure", str),
             seconds=_read_seconds(fields),
+            accuracy=accuracy,
+            cross_entropy=cross_entropy,
         )
 
 
