@@ -43,5 +43,5 @@ def train_three(
     pairs = zip(THREE, SEEDS, strict=True)
     prepared = [engine.prepare(genome, seed) for genome, seed in pairs]
     starts = [(each.state, each.inputs) for each in prepared]
-    trained, losses = batched.train(starts, data, config, SEEDS)
+    trained, losses = batched.train(starts, data, config, seeds=SEEDS)
     return batched.accuracies(trained, validation)[:3], losses[:3]

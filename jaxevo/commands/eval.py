@@ -154,7 +154,9 @@ def score_weights(console: Console) -> dict[str, Any]:
     def message(text: str) -> None:
         say(console, text)
 
-    return evaluation.score_weights(FLAGS.weights, dataset, FLAGS.data_dir, options, message)
+    return evaluation.score_weights(
+        FLAGS.weights, dataset, FLAGS.data_dir, options=options, message=message
+    )
 
 
 def check_flags() -> None:
@@ -209,4 +211,4 @@ def main(console: Console) -> None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments)

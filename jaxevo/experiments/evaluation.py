@@ -82,6 +82,7 @@ def load_tests(
     source: Source,
     form: InputForm,
     dataset: str,
+    *,
     data_dir: str | None = None,
     options: ReadOptions | None = None,
 ) -> dict[str, TestData]:
@@ -121,6 +122,7 @@ def score_weights(
     folder: str,
     dataset: str | None = None,
     data_dir: str | None = None,
+    *,
     options: ReadOptions | None = None,
     message: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
@@ -136,12 +138,19 @@ def score_weights(
     # Read the network, and the images in its form.
     classifier = Classifier.load(folder)
     dataset = dataset or classifier.source.dataset
-    tests = load_tests(classifier.source, classifier.form, dataset, data_dir, options)
+    tests = load_tests(
+        classifier.source, classifier.form, dataset, data_dir=data_dir, options=options
+    )
     message(next(iter(tests.values())).summary.describe())
     images = {method: test.images for method, test in tests.items()}
     accuracies = {method: [classifier.accuracy(test)] for method, test in images.items()}
     return _document(
-        classifier.source, dataset, classifier.builder, classifier.model, accuracies, images
+        classifier.source,
+        dataset,
+        classifier.builder,
+        model=classifier.model,
+        accuracies=accuracies,
+        tests=images,
     )
 
 
@@ -167,7 +176,7 @@ def train_and_score(
     # What can be refused is refused before a folder is made.
     loaded = _load(task, message)
     with Workdir(task.folder).locked() if task.folder else contextlib.nullcontext():
-        return _train_and_score(task, loaded, on_epoch, message)
+        return _train_and_score(task, loaded, on_epoch, message=message)
 
 
 class _Loaded(NamedTuple):
@@ -198,7 +207,7 @@ def _load(task: EvaluationTask, message: Callable[[str], None]) -> _Loaded:
     dataset = task.tested_on or task.trained_on
     foreign = not same_dataset(dataset, task.trained_on)
     options = task.test_options if foreign else task.options
-    scored = load_tests(source, loaded.form, dataset, task.data_dir, options)
+    scored = load_tests(source, loaded.form, dataset, data_dir=task.data_dir, options=options)
     tests = {method: test.images for method, test in scored.items()}
     message(loaded.summary.describe())
     if foreign:
@@ -214,6 +223,7 @@ def _train_and_score(
     task: EvaluationTask,
     loaded: _Loaded,
     on_epoch: Callable[[int, int, float], None],
+    *,
     message: Callable[[str], None],
 ) -> dict[str, Any]:
     train, tests, builder, source = loaded
@@ -248,7 +258,9 @@ def _train_and_score(
         if number == 0 and (kept := task.folder / "weights" if task.folder else task.save):
             classifier.save(kept)
     tested_on = task.tested_on or task.trained_on
-    document = _document(source, tested_on, builder, task.model, accuracies, tests)
+    document = _document(
+        source, tested_on, builder, model=task.model, accuracies=accuracies, tests=tests
+    )
     return document | settings | {"training_seconds": seconds}
 
 
@@ -273,6 +285,7 @@ def _document(
     source: Source,
     tested_on: str,
     builder: NetworkBuilder,
+    *,
     model: Architecture,
     accuracies: Mapping[str, list[float]],
     tests: Mapping[str, Images],

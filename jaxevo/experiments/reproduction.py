@@ -116,7 +116,7 @@ class Reproduction:
     def load_tests(self, task: Task) -> dict[str, Images]:
         """Test images by the way they were resized."""
         form = self.train[task.trained_on].form
-        scored = load_tests(self.source(task), form, task.tested_on, self.plan.data_dir)
+        scored = load_tests(self.source(task), form, task.tested_on, data_dir=self.plan.data_dir)
         return {method: test.images for method, test in scored.items()}
 
     def source(self, task: Task) -> Source:
@@ -239,11 +239,11 @@ class Reproduction:
         claim_folder(folder, describe(model) | settings | {"images": images.digest()})
         for seed in self.seeds:
             if not (folder / f"seed{seed}.json").exists():
-                self.fit_seed(folder, model, task, seed)
+                self.fit_seed(folder, model, task, seed=seed)
         kinds = {"seconds": float, "device": str, "versions": dict, "failure": str | None}
         return [paper_tables.read_part(folder / f"seed{seed}.json", kinds) for seed in self.seeds]
 
-    def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
+    def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, *, seed: int) -> None:
         """Trains with one seed, scores, and keeps the weights."""
 
         def on_epoch(seed: int, epoch: int, loss: float) -> None:
@@ -272,7 +272,7 @@ class Reproduction:
             ((classifier, seconds),) = trained
             classifier.save(folder / f"seed{seed}")
             if task.tested_on == task.trained_on:  # else the program for it would be compiled again
-                self.score(folder, seed, task, classifier)
+                self.score(folder, seed, task, classifier=classifier)
         except DivergedError as error:
             failure = str(error)
             seconds = time.perf_counter() - begin
@@ -287,7 +287,7 @@ class Reproduction:
         shutil.rmtree(checkpoints, ignore_errors=True)
 
     def score(
-        self, folder: pathlib.Path, seed: int, task: Task, classifier: Classifier | None = None
+        self, folder: pathlib.Path, seed: int, task: Task, *, classifier: Classifier | None = None
     ) -> dict[str, float]:
         """Accuracy by the way the test images were resized.
 

@@ -51,6 +51,7 @@ class BatchedTrainer:
         starts: Sequence[tuple[TrainState, tuple[Any, ...]]],
         data: TrainingData,
         config: TrainingConfig,
+        *,
         seeds: Sequence[Seed],
     ) -> tuple[tuple[Weights, Any], list[float]]:
         """Trains from at most `L` pairs of state and module inputs.
@@ -71,7 +72,9 @@ class BatchedTrainer:
         worst = np.zeros(self.candidates)
         for epoch in range(config.epochs):
             drawn = [
-                draw_epoch(seeds[i], epoch, data.subset, self.batch_size, len(labels))
+                draw_epoch(
+                    seeds[i], epoch, data.subset, batch_size=self.batch_size, length=len(labels)
+                )
                 for i in filled
             ]
             orders = np.stack([order for order, _ in drawn])

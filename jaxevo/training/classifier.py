@@ -106,7 +106,7 @@ class Classifier:
 
     @classmethod
     def of(
-        cls, model: Architecture, builder: NetworkBuilder, source: Source, network: Any
+        cls, model: Architecture, builder: NetworkBuilder, source: Source, *, network: Any
     ) -> Classifier:
         """A classifier of the trained network, with a program of its own."""
         return cls(model, builder, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
@@ -157,7 +157,7 @@ class Classifier:
             raise CheckpointError(
                 f"{folder} does not describe its network ({reason}); train again"
             ) from None
-        return cls.of(model, builder, source, network)
+        return cls.of(model, builder, source, network=network)
 
     def save(self, folder: pathlib.Path) -> None:
         """Writes the weights with the model, the shape of the images, and the data trained on."""
@@ -256,7 +256,7 @@ def load_network(
 def _restore(
     model: Architecture, builder: NetworkBuilder, source: Source, weights: dict[str, np.ndarray]
 ) -> Classifier:
-    return Classifier.of(model, builder, source, load_network(builder, model, weights))
+    return Classifier.of(model, builder, source, network=load_network(builder, model, weights))
 
 
 def train_classifiers(
@@ -300,7 +300,7 @@ def train_classifiers(
             prepared,
             everything.with_subset(subset),
             config,
-            (seed,),
+            seed=(seed,),
             checkpoints=Checkpoints(folder / f"seed{seed}") if folder else None,
             identity={"seed": seed},
             on_epoch=functools.partial(on_epoch, seed),

@@ -124,6 +124,7 @@ class UniversalEngine:
         builder: NetworkBuilder,
         batch_size: int,
         max_nodes: int,
+        *,
         stopwatch: Stopwatch | None = None,
     ):
         self.builder = builder
@@ -136,7 +137,7 @@ class UniversalEngine:
             self.builder.network,
             self.max_nodes,
             self.builder.image_shape,
-            self.builder.num_classes,
+            num_classes=self.builder.num_classes,
         )
 
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
@@ -218,6 +219,7 @@ def make_engine(
     name: str,
     builder: NetworkBuilder,
     batch_size: int,
+    *,
     max_nodes: int,
     stopwatch: Stopwatch | None = None,
 ) -> Engine:
@@ -227,7 +229,7 @@ def make_engine(
     """
     chosen = choose_engine(name, builder.network)
     if chosen == "native":
-        return NativeEngine(builder, batch_size, max_nodes, stopwatch)
+        return NativeEngine(builder, batch_size, max_nodes, stopwatch=stopwatch)
     if chosen == "universal":
-        return UniversalEngine(builder, batch_size, max_nodes, stopwatch)
+        return UniversalEngine(builder, batch_size, max_nodes, stopwatch=stopwatch)
     return CompiledEngine(builder, batch_size, stopwatch)

@@ -53,7 +53,9 @@ class Trainer:
         # An epoch over the shapes alone: values of the settings are arguments of the program.
         steps, settings = make_plan(TrainingConfig(), self.batch_size, len(data.labels))
         everything = np.arange(len(data.labels))
-        order, key = draw_epoch((0,), 0, everything, self.batch_size, len(data.labels))
+        order, key = draw_epoch(
+            (0,), 0, everything, batch_size=self.batch_size, length=len(data.labels)
+        )
         arguments = (order, steps, key, settings)
         self._epoch.compile(state, inputs, data.images, data.labels, *arguments)
         # A chunk of predictions.
@@ -90,7 +92,9 @@ class Trainer:
         """
         steps, settings = make_plan(config, self.batch_size, len(data.subset))
         for epoch in range(first_epoch, config.epochs):
-            order, key = draw_epoch(seed, epoch, data.subset, self.batch_size, len(data.labels))
+            order, key = draw_epoch(
+                seed, epoch, data.subset, batch_size=self.batch_size, length=len(data.labels)
+            )
             state, loss = self._epoch(
                 state, inputs, data.images, data.labels, order, steps, key, settings
             )

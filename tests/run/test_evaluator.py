@@ -40,7 +40,7 @@ def make(few_digits):
         train, validation = few_digits
         data = TrainingData.of(train, np.arange(number))
         config = configs.replace(CONFIG, settings)
-        return Evaluator(config, BUILDER, data, validation, stopwatch)
+        return Evaluator(config, BUILDER, data, validation=validation, stopwatch=stopwatch)
 
     return make
 
@@ -64,7 +64,7 @@ def varied(universal):
 
 def trained_weights(evaluator: Evaluator, genome, seed):
     prepared = evaluator.engine.prepare(genome, seed)
-    return fit(prepared, evaluator.data, evaluator.config.training, seed).state.weights
+    return fit(prepared, evaluator.data, evaluator.config.training, seed=seed).state.weights
 
 
 @pytest.mark.slow
