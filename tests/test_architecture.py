@@ -152,6 +152,7 @@ BY_POSITION = {
     "jaxevo.networks.universal": {"_cell", "_cell_forward", "_spatial_gradients"},
     "jaxevo.training.classifier": {"_restore"},
     "jaxevo.training.epoch": {"run_epoch", "predict_chunk"},
+    "jaxevo.training.predictor": {"_probabilities"},
 }
 
 

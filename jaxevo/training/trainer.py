@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,10 +42,9 @@ class Trainer:
         self.graphdef = graphdef
         self.batch_size = batch_size
         self.stopwatch = stopwatch or Stopwatch()
-        epoch = functools.partial(run_epoch, graphdef, batch_size)
-        predict = functools.partial(predict_chunk, graphdef, batch_size)
-        self._epoch = Program(epoch, (0,), self.stopwatch)
-        self._predict = Program(predict, (), self.stopwatch)
+        constants = (graphdef, batch_size)
+        self._epoch = Program(run_epoch, constants, (0,), stopwatch=self.stopwatch)
+        self._predict = Program(predict_chunk, constants, (), stopwatch=self.stopwatch)
 
     def compile(self, state: TrainState, inputs: tuple[Any, ...], data: TrainingData) -> None:
         """Compiles both programs, so that a training on data of these shapes begins at once."""
