@@ -37,6 +37,7 @@ from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.engines import describe_engine, settle_engine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,7 @@ class EvaluationTask:
         model: The genome or hand-designed network.
         network: How a genome becomes a network.
         training: How it is trained.
+        engine: What trains it; see `training.engines.settle_engine`.
         trained_on: The data set trained on.
         tested_on: The data set whose test split is scored.
         data_dir: Folder with published files.
@@ -64,6 +66,7 @@ class EvaluationTask:
     model: Architecture
     network: NetworkConfig
     training: TrainingConfig
+    engine: str = "auto"
     trained_on: str = "digits"
     tested_on: str | None = None
     data_dir: str | None = None
@@ -164,7 +167,7 @@ def train_and_score(
     Args:
         task: What to train, on what, and where it is kept; its folder is locked meanwhile.
         on_epoch: Told of seed, epochs done and loss.
-        message: Told of the network's size, and of checkpoints that cannot be used.
+        message: Told of the network's size, of the engine, and of checkpoints that cannot be used.
 
     Returns:
         The scores and what they are of, as plain values for JSON.
@@ -236,6 +239,8 @@ def _train_and_score(
         network = {"network": dataclasses.asdict(task.network), "images": train.digest()}
         claim_folder(task.folder, settings | describe(task.model) | network)
     message(f"{builder.complexity(task.model).parameters / 1e6:.2f} M parameters")
+    engine = settle_engine(task.engine, task.model, task.network, folder=task.folder)
+    message(describe_engine(engine, task.network))
     # Each seed's classifier is scored as soon as it is trained.
     trained = train_classifiers(
         task.model,
@@ -244,6 +249,7 @@ def _train_and_score(
         source=source,
         config=task.training,
         seeds=task.seeds,
+        engine=engine,
         train_examples=task.train_examples,
         folder=task.folder,
         on_epoch=on_epoch,
@@ -261,7 +267,7 @@ def _train_and_score(
     document = _document(
         source, tested_on, builder, model=task.model, accuracies=accuracies, tests=tests
     )
-    return document | settings | {"training_seconds": seconds}
+    return document | settings | {"engine": engine, "training_seconds": seconds}
 
 
 def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:

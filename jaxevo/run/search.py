@@ -30,7 +30,7 @@ from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.individual import Individual
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import describe_engine, device_name, with_engine
+from jaxevo.training.engines import describe_search_engine, device_name, with_engine
 from jaxevo.versions import changed_versions
 
 _TIME_RESERVE = 1.2  # on the time that what follows the search should take
@@ -127,7 +127,7 @@ def _explore_and_choose(
         reporter.message(task.data.summary.describe())
     # At the start, say which engine is used and how long the search may take.
     if not ledger.candidates:
-        reporter.message(describe_engine(task.config))
+        reporter.message(describe_search_engine(task.config))
         reporter.message(describe_estimate(evaluator))
     # Evaluate the candidates, then train the best again.
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from builders_training import compilations
 from conftest import random_genomes
 
 from jaxevo import config as configs
@@ -82,21 +82,6 @@ def test_both_engines_give_the_same_fitness_and_network(make, varied, few_digits
         np.testing.assert_allclose(logits[0], logits[1], rtol=0.05, atol=0.02)
         # Two of 100 images whose logits are all but equal.
         assert abs(accuracies[0] - accuracies[1]) <= 0.02
-
-
-@contextlib.contextmanager
-def compilations():
-    """Collects the events of programs that are compiled within the block."""
-    found: list[str] = []
-    active = [True]
-
-    def listen(event: str, duration: float, **_: Any) -> None:
-        if active[0] and "backend_compile" in event:
-            found.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield found
-    active[0] = False
 
 
 def test_the_universal_engine_compiles_nothing_after_the_first_candidate(universal):
