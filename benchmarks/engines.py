@@ -50,14 +50,14 @@ class Way:
     def __init__(self, form: str, size: int, channels: int, steps: int):
         self.shape = (size, size, 1)
         self.config = NetworkConfig(channels=channels)
-        self.network = forms()[form](self.config, MAX_NODES, self.shape, CLASSES)
+        self.network = forms()[form](self.config, MAX_NODES, self.shape, num_classes=CLASSES)
         self.trainer = Trainer(split(self.network).graphdef, BATCH)
         self.data = TrainingData.of(Images(*random_images(size, steps)))
         self.steps = steps
 
     def epochs(self, genome: Genome, number: int) -> Iterator[Epoch]:
         """Trains a genome, as the caller asks for epochs."""
-        own = Network(genome, self.config, self.shape, CLASSES, 0)
+        own = Network(genome, self.config, self.shape, num_classes=CLASSES, seed=0)
         from_network(self.network, own, genome)
         start = self.trainer.start(*split(self.network)[1:])
         config = TrainingConfig(epochs=number, batch_size=BATCH, learning_rate=1e-3)

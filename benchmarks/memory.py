@@ -40,7 +40,7 @@ def run(candidates: int, engine: str) -> list[dict]:
     config: SearchConfig = configs.replace(SearchConfig(), settings)
     data = load_search_data("digits")
     builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)
-    evaluator = Evaluator(config, builder, TrainingData.of(data.train), data.validation)
+    evaluator = Evaluator(config, builder, TrainingData.of(data.train), validation=data.validation)
     rng = np.random.default_rng(0)
     rows = []
     for number in range(candidates):

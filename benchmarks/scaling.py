@@ -31,14 +31,14 @@ NODES = (2, 4, 6)
 def run(form: str, size: int, channels: int, steps: int, repeats: int) -> list[dict]:
     """A row for each B; compiled once."""
     shape, config = (size, size, 1), NetworkConfig(channels=channels)
-    network = forms()[form](config, MAX_NODES, shape, CLASSES)
+    network = forms()[form](config, MAX_NODES, shape, num_classes=CLASSES)
     trainer = Trainer(split(network).graphdef, BATCH)
     rows = []
     for nodes, genome in zip(NODES, genomes(tuple((b, b) for b in NODES)).values(), strict=True):
-        from_network(network, Network(genome, config, shape, CLASSES, 0), genome)
+        from_network(network, Network(genome, config, shape, num_classes=CLASSES, seed=0), genome)
         inputs = (encode(genome, MAX_NODES),)
         milliseconds = time_epochs(network, trainer, inputs, *random_images(size, steps), repeats)
-        adds = measure(genome, config, shape, CLASSES).multiply_adds
+        adds = measure(genome, config, shape, num_classes=CLASSES).multiply_adds
         about = {"form": form, "size": size, "D": channels, "B": nodes}
         rows.append(about | {"multiply_adds": adds, "ms": milliseconds})
     return [row | {"compile": trainer.stopwatch.seconds["compile"]} for row in rows]

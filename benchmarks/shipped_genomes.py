@@ -39,7 +39,7 @@ assert _FRESH not in set(Purpose), "a search's trainings have other seeds"
 def parameters(candidate: Candidate) -> int:
     """At D=24."""
     return complexity.measure(
-        candidate.individual.genome, PAPER_SIZE, IMAGE_SHAPE, CLASSES
+        candidate.individual.genome, PAPER_SIZE, IMAGE_SHAPE, num_classes=CLASSES
     ).parameters
 
 
@@ -70,7 +70,7 @@ def train_again(
     )
     builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)
     training = TrainingData.drawn(data.train, config.data.train_examples, config.seed)
-    evaluator = Evaluator(config, builder, training, data.validation)
+    evaluator = Evaluator(config, builder, training, validation=data.validation)
     done = {
         int(key): list(values)
         for key, values in (read_json(known) if known.exists() else {}).items()

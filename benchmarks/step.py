@@ -46,11 +46,13 @@ def run(args: argparse.Namespace) -> list[dict]:
     """A row for each genome and way."""
     shape, config = (args.size, args.size, 1), NetworkConfig(channels=args.channels)
     images, labels = random_images(args.size, args.steps)
-    shared = {form: make(config, MAX_NODES, shape, CLASSES) for form, make in forms().items()}
+    shared = {
+        form: make(config, MAX_NODES, shape, num_classes=CLASSES) for form, make in forms().items()
+    }
     trainers = {form: Trainer(split(each).graphdef, BATCH) for form, each in shared.items()}
     rows = []
     for name, genome in genomes().items():
-        own = Network(genome, config, shape, CLASSES, 0)
+        own = Network(genome, config, shape, num_classes=CLASSES, seed=0)
         ways: dict[str, tuple[nnx.Module, Trainer, tuple]] = {}
         ways["our operations"] = own, Trainer(split(own).graphdef, BATCH), ()
         for form, network in shared.items():
@@ -76,7 +78,7 @@ def time_flax(genome: Genome, config: NetworkConfig, images, labels, repeats: in
     shape = images.shape[1:]
     network = PlainNetwork(genome, config, shape, CLASSES, 0)
     parameters = sum(p.size for p in jax.tree.leaves(split(network).params))
-    assert parameters == measure(genome, config, shape, CLASSES).parameters
+    assert parameters == measure(genome, config, shape, num_classes=CLASSES).parameters
     training, milliseconds = PlainTraining(network), []
     for step in range(repeats + 1):
         index = np.arange(step * BATCH, (step + 1) * BATCH) % len(images)
@@ -92,7 +94,7 @@ def time_torch(genome: Genome, config: NetworkConfig, images, labels, repeats: i
     shape = images.shape[1:]
     assert (
         torch_network.parameters(genome, config, shape, CLASSES)
-        == measure(genome, config, shape, CLASSES).parameters
+        == measure(genome, config, shape, num_classes=CLASSES).parameters
     )
     network = torch_network.TorchNetwork(genome, config, shape, CLASSES)
     training, order = torch_network.Training(network, images, labels, BATCH), np.arange(len(images))
@@ -112,7 +114,7 @@ def loss_curves(genome: Genome, epochs: int) -> np.ndarray:
     data = load_search_data("digits")
     config = NetworkConfig(channels=8, dropout_rate=0.0)
     training = TrainingConfig(epochs=epochs, batch_size=BATCH, learning_rate=1e-3)
-    network = Network(genome, config, data.image_shape, CLASSES, 0)
+    network = Network(genome, config, data.image_shape, num_classes=CLASSES, seed=0)
     theirs = torch_network.TorchNetwork(genome, config, data.image_shape, CLASSES)
     torch_network.copy_weights(network, theirs)
     other = torch_network.Training(theirs, data.train.images, data.train.labels, BATCH)
@@ -125,7 +127,7 @@ def loss_curves(genome: Genome, epochs: int) -> np.ndarray:
     digits = TrainingData.of(data.train)
     trained = trainer.epochs(start, (), digits, config=training, seed=(0,))
     for epoch, (_, loss) in enumerate(trained):
-        order, _ = draw_epoch((0,), epoch, every, BATCH, len(every))
+        order, _ = draw_epoch((0,), epoch, every, batch_size=BATCH, length=len(every))
         rates = [
             float(settings.schedule(step))
             for step in range(epoch * int(steps), (epoch + 1) * int(steps))

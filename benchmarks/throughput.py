@@ -72,7 +72,7 @@ def engine(name: str, config: SearchConfig, builder: NetworkBuilder, data: Searc
         dataclasses.replace(config, engine=name),
         builder,
         TrainingData.of(data.train),
-        data.validation,
+        validation=data.validation,
     )
 
     def evaluate(genome: Genome, seed: tuple[int, ...]) -> float:
@@ -95,7 +95,7 @@ def flax(config: SearchConfig, builder: NetworkBuilder, data: SearchData) -> Way
         )
         training = PlainTraining(network, settings.schedule)
         for epoch in range(config.training.epochs):
-            order, key = draw_epoch(seed, epoch, every, batch, len(every))
+            order, key = draw_epoch(seed, epoch, every, batch_size=batch, length=len(every))
             for step in range(int(steps)):
                 index = order[step * batch : (step + 1) * batch]
                 training.step(images[index], labels[index], jax.random.fold_in(key, step))
@@ -118,7 +118,7 @@ def pytorch(config: SearchConfig, builder: NetworkBuilder, data: SearchData) -> 
         torch_network.copy_weights(builder.build(genome, seed), network)
         training = torch_network.Training(network, data.train.images, data.train.labels, batch)
         for epoch in range(config.training.epochs):
-            order, _ = draw_epoch(seed, epoch, every, batch, len(every))
+            order, _ = draw_epoch(seed, epoch, every, batch_size=batch, length=len(every))
             training.epoch(order, rates[epoch * int(steps) : (epoch + 1) * int(steps)])
         return training.accuracy(data.validation.images, data.validation.labels)
 

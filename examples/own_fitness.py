@@ -19,7 +19,7 @@ arguments = parser.parse_args()
 
 def parameters(genome: jaxevo.Genome) -> int:
     """Parameters of the paper's network of this genome on MNIST."""
-    return measure(genome, NetworkConfig(), (28, 28, 1), 10).parameters
+    return measure(genome, NetworkConfig(), (28, 28, 1), num_classes=10).parameters
 
 
 def fitness(genome: jaxevo.Genome) -> float | None:

@@ -39,6 +39,7 @@ from jaxevo.strategies.base import evolve as evolve_strategy
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.engines import settle_engine
 
 
 def search(
@@ -101,6 +102,7 @@ def train(
     data: Data = "digits",
     *,
     recipe: str = "paper",
+    engine: str = "auto",
     seed: int = 0,
     workdir: str | os.PathLike[str] | None = None,
     data_dir: str | None = None,
@@ -116,6 +118,8 @@ def train(
         model: A genome, a genome file, or the name of a shipped genome or of a hand-designed model.
         data: Images to train on; see the module.
         recipe: `paper` or `modern`.
+        engine: One of `config.ENGINES`; `auto` is the one that the training in the workdir began
+            with, else the fastest that can train the model.
         seed: Of weights, order of images, dropout and augmentation.
         workdir: Folder for checkpoints between epochs, from which the same call goes on.
         data_dir: Folder with published files.
@@ -136,6 +140,7 @@ def train(
     )
     images, classes = loaded.images, loaded.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
+    folder = pathlib.Path(workdir) if workdir is not None else None
     trained = train_classifiers(
         architecture,
         builder,
@@ -143,7 +148,8 @@ def train(
         source=Source(dataset_name(data), classes, resize, loaded.form, loaded.content),
         config=training,
         seeds=(seed,),
-        folder=pathlib.Path(workdir) if workdir is not None else None,
+        engine=settle_engine(engine, architecture, network, folder=folder),
+        folder=folder,
         on_epoch=lambda _, epoch, loss: on_epoch(epoch, loss),
     )
     ((classifier, _),) = trained

@@ -149,7 +149,7 @@ def explore_and_choose(
     """The first two phases of a run in this folder; the winner."""
     explorer = make_explorer(path, config, evaluate=evaluate, **fields)
     explorer.run()
-    return choose(config, explorer.ledger, explorer.evaluate, explorer.reporter)
+    return choose(config, explorer.ledger, explorer.evaluate, reporter=explorer.reporter)
 
 
 def history_of(path: pathlib.Path, kind: str | None = None) -> list[dict[str, Any]]:

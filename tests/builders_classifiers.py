@@ -21,7 +21,7 @@ SOURCE = Source("digits", CLASSES, "stretch")
 
 def fresh_classifier() -> Classifier:
     """A network as it is before its training."""
-    return Classifier.of(GENOME, BUILDER, SOURCE, BUILDER.build(GENOME))
+    return Classifier.of(GENOME, BUILDER, SOURCE, network=BUILDER.build(GENOME))
 
 
 def with_document(

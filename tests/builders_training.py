@@ -1,7 +1,14 @@
-"""Small networks to train: one genome's own, and three that are trained in one step."""
+"""Small networks to train: one genome's own, and three that are trained in one step; and whether
+something is compiled.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax
 from conftest import random_genomes
 
 from jaxevo.config import NetworkConfig, TrainingConfig
@@ -43,5 +50,20 @@ def train_three(
     pairs = zip(THREE, SEEDS, strict=True)
     prepared = [engine.prepare(genome, seed) for genome, seed in pairs]
     starts = [(each.state, each.inputs) for each in prepared]
-    trained, losses = batched.train(starts, data, config, SEEDS)
+    trained, losses = batched.train(starts, data, config, seeds=SEEDS)
     return [each.accuracy for each in batched.measure(trained, validation)][:3], losses[:3]
+
+
+@contextlib.contextmanager
+def compilations() -> Iterator[list[str]]:
+    """Collects the events of programs that are compiled within the block."""
+    found: list[str] = []
+    active = [True]
+
+    def listen(event: str, duration: float, **_: Any) -> None:
+        if active[0] and "backend_compile" in event:
+            found.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield found
+    active[0] = False

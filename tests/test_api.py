@@ -209,9 +209,22 @@ def test_a_genome_is_trained_saved_and_loaded(tmp_path: pathlib.Path):
         np.testing.assert_array_equal(other.network.head[...], classifier.network.head[...])
 
 
+def test_a_training_goes_on_with_the_engine_that_it_began_with(tmp_path: pathlib.Path):
+    settings = {"epochs": 2, "batch_size": 8, "workdir": tmp_path} | NETWORK
+    first = jaxevo.train(GENOME, AS_DICT, engine="compiled", **settings)
+    (tmp_path / "engine.json").unlink()  # as before engines were recorded
+    told: list[int] = []
+    again = jaxevo.train(GENOME, AS_DICT, on_epoch=lambda epoch, _: told.append(epoch), **settings)
+    np.testing.assert_array_equal(again.network.head[...], first.network.head[...])
+    assert told == []
+    with pytest.raises(InputError, match="holds a training by engine=compiled"):
+        jaxevo.train(GENOME, AS_DICT, engine="universal", **settings)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"engine": "fast"}, "engine=fast is not known; choose one of auto, native"),
         ({"model": "evoZ"}, "genome 'evoZ' is neither a file nor one of the shipped ones"),
         ({"recipe": "old"}, "recipe=old is not known; choose one of paper, modern"),
         ({"population_size": 3}, "unknown setting 'population_size'"),

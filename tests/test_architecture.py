@@ -146,6 +146,30 @@ def test_launchers_only_call_their_command():
         assert command.startswith("jaxevo.commands."), path
 
 
+# Functions that JAX or pickle calls, always by position.
+BY_POSITION = {
+    "jaxevo.networks.native": {"train_cell", "_train_forward"},
+    "jaxevo.networks.universal": {"_cell", "_cell_forward", "_spatial_gradients"},
+    "jaxevo.training.classifier": {"_restore"},
+    "jaxevo.training.epoch": {"run_epoch", "predict_chunk"},
+    "jaxevo.training.predictor": {"_probabilities"},
+}
+
+
+def of_many_by_position(tree: ast.AST) -> Iterator[str]:
+    """The functions, also those in others, that take a fourth argument by position."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [given.arg for given in (*node.args.posonlyargs, *node.args.args)]
+            if len(names) - (names[:1] in (["self"], ["cls"])) > 3:
+                yield node.name
+
+
+def test_parameters_from_the_fourth_on_are_keyword_only():
+    found = {name: set(of_many_by_position(tree)) for name, tree in modules().items()}
+    assert {name: functions for name, functions in found.items() if functions} == BY_POSITION
+
+
 # Needs no JAX: the search space, strategies, and looking into a run.
 WITHOUT_JAX = [
     *("jaxevo", "jaxevo.config.presets", "jaxevo.strategies.registry"),

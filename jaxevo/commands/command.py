@@ -25,8 +25,8 @@ def run(
     main: Callable[[Console], None],
     module: str,
     when_interrupted: str,
-    arguments: list[str],
     *,
+    arguments: list[str],
     operands: list[str] | None = None,
 ) -> None:
     """Parses flags and runs a command; ends the process.

@@ -80,6 +80,7 @@ flags.DEFINE_string("output", None, "file to write the results to as JSON")
 shared.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
 shared.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
 shared.define_recipe_flag("the training")
+shared.define_engine_flag()
 flags.DEFINE_enum(
     "resize", "stretch", list(RESIZE_METHODS), "how images of another size are resized"
 )
@@ -113,6 +114,7 @@ def train_and_score(console: Console) -> dict[str, Any]:
         model=genome or Baseline(FLAGS.model),
         network=network,
         training=training,
+        engine=FLAGS.engine or "auto",
         trained_on=dataset,
         tested_on=FLAGS.test_dataset,
         data_dir=FLAGS.data_dir,
@@ -154,7 +156,9 @@ def score_weights(console: Console) -> dict[str, Any]:
     def message(text: str) -> None:
         say(console, text)
 
-    return evaluation.score_weights(FLAGS.weights, dataset, FLAGS.data_dir, options, message)
+    return evaluation.score_weights(
+        FLAGS.weights, dataset, FLAGS.data_dir, options=options, message=message
+    )
 
 
 def check_flags() -> None:
@@ -163,7 +167,7 @@ def check_flags() -> None:
         raise InputError(
             "give one of --genome and --model (to train it) and --weights (to score saved weights)"
         )
-    for name in NETWORK:
+    for name in (*NETWORK, "engine"):
         if FLAGS.model and FLAGS[name].present and name != "precision":
             raise InputError(f"--{name} is for genomes; {FLAGS.model} is as it is")
     training = (
@@ -176,6 +180,7 @@ def check_flags() -> None:
         "pixel_range",
         "resize",
         "recipe",
+        "engine",
     )
     for name in (*training, *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
@@ -198,15 +203,15 @@ def main(console: Console) -> None:
     begin = time.perf_counter()
     document = score_weights(console) if FLAGS.weights else train_and_score(console)
     from jaxevo.experiments.evaluation import document_lines
-    from jaxevo.machine import device_name
+    from jaxevo.training.engines import device_name
 
     say(console, "\n".join(document_lines(document)))
     if FLAGS.output:
-        about = {"versions": versions(), "device": device_name()}
+        about = {"versions": versions(), "device": device_name(document.get("engine", ""))}
         about |= {"seconds": round(time.perf_counter() - begin, 1)}
         write_json(pathlib.Path(FLAGS.output), document | about)
 
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from jaxevo.config import DataConfig, leaf_fields
+from jaxevo.config import DataConfig, SearchConfig, leaf_fields
 from jaxevo.config.presets import PRESETS, RECIPES, STRATEGIES
 from jaxevo.errors import InputError
 
@@ -52,6 +52,12 @@ def define_recipe_flag(what: str) -> None:
     modern = _listed(RECIPES["modern"])
     text = f"settings of {what} to begin with; paper: as in the paper; modern: {modern}"
     flags.DEFINE_enum("recipe", "paper", list(RECIPES), text)
+
+
+def define_engine_flag() -> None:
+    """Defines --engine, of the same meaning as a search's."""
+    _, field = leaf_fields(SearchConfig)["engine"]
+    define_config_flags({"engine": field}, {"engine": field.default}, "default")
 
 
 def define_reading_flags() -> None:

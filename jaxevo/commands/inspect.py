@@ -96,4 +96,4 @@ def main(_: Console) -> None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, "nothing was changed", arguments)
+    command.run(main, __name__, "nothing was changed", arguments=arguments)

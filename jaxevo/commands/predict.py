@@ -37,4 +37,4 @@ def start(arguments: list[str]) -> None:
         for line in predict_lines(Classifier.load(FLAGS.weights), operands, FLAGS.format):
             print(line)
 
-    command.run(main, __name__, "nothing was changed", arguments, operands=operands)
+    command.run(main, __name__, "nothing was changed", arguments=arguments, operands=operands)

@@ -42,6 +42,7 @@ flags.DEFINE_string(
     "folder for trainings and tables (default: runs/reproduce-<budget>-<recipe>[-<epochs>epochs])",
 )
 shared.define_recipe_flag("every training")
+shared.define_engine_flag()
 shared.define_machine_flags()
 
 
@@ -65,10 +66,11 @@ def main(console: Console) -> None:
         epochs=FLAGS.epochs or 0,
         seeds=FLAGS.seeds or 0,
         data_dir=FLAGS.data_dir,
+        engine=FLAGS.engine or "auto",
     )
     reproduce(plan, console)
 
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments)

@@ -149,10 +149,10 @@ def main(console: Console) -> None:
     from jaxevo.run.estimate import describe_estimate
     from jaxevo.run.progress import RunReporter
     from jaxevo.run.search import make_evaluator
-    from jaxevo.training.engines import describe_engine
+    from jaxevo.training.engines import describe_search_engine
 
     if FLAGS.dry_run:
-        say(console, describe_engine(task.config))
+        say(console, describe_search_engine(task.config))
         say(console, describe_estimate(make_evaluator(task)))
         return
     complete = task.workdir.result.exists()
@@ -168,4 +168,4 @@ def main(console: Console) -> None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments)

@@ -75,19 +75,19 @@ class EvolutionConfig:
             self.max_nodes >= self.min_nodes,
             "max_nodes",
             self.max_nodes,
-            f"min_nodes is {self.min_nodes}",
+            rule=f"min_nodes is {self.min_nodes}",
         )
         check(
             self.max_nodes <= MAX_NODES,
             "max_nodes",
             self.max_nodes,
-            f"a cell has at most {MAX_NODES} nodes",
+            rule=f"a cell has at most {MAX_NODES} nodes",
         )
         check(
             self.sample_size <= self.population_size,
             "sample_size",
             self.sample_size,
-            f"only {self.population_size} individuals can be drawn (population_size)",
+            rule=f"only {self.population_size} individuals can be drawn (population_size)",
         )
         check_probabilities(
             self, "crossover_bias", "op_mutation_prob", "edge_mutation_prob", "add_node_prob"
@@ -123,5 +123,7 @@ class ColonyConfig:
     def __post_init__(self) -> None:
         check_at_least(self, 1, "num_ants")
         check_probabilities(self, "greediness", "pheromone_decay")
-        check(self.pheromone_start > 0, "pheromone_start", self.pheromone_start, "it is positive")
+        check(
+            self.pheromone_start > 0, "pheromone_start", self.pheromone_start, rule="it is positive"
+        )
         check_below_one(self, "pheromone_evaporation")

@@ -21,7 +21,7 @@ def setting(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def check(condition: bool, name: str, value: Any, rule: str) -> None:
+def check(condition: bool, name: str, value: Any, *, rule: str) -> None:
     """Raises `InputError` naming setting, value and rule, unless the condition holds."""
     if not condition:
         raise InputError(f"{name}={value} is not possible: {rule}")
@@ -31,28 +31,28 @@ def check_probabilities(config: Any, *names: str) -> None:
     """Each of these settings lies in [0, 1]."""
     for name in names:
         value = getattr(config, name)
-        check(0 <= value <= 1, name, value, "a probability lies between 0 and 1")
+        check(0 <= value <= 1, name, value, rule="a probability lies between 0 and 1")
 
 
 def check_below_one(config: Any, *names: str) -> None:
     """Each of these settings lies in [0, 1)."""
     for name in names:
         value = getattr(config, name)
-        check(0 <= value < 1, name, value, "it lies in [0, 1)")
+        check(0 <= value < 1, name, value, rule="it lies in [0, 1)")
 
 
 def check_at_least(config: Any, bound: float, *names: str) -> None:
     """Each of these settings is at least the bound."""
     for name in names:
         value = getattr(config, name)
-        check(value >= bound, name, value, f"the smallest value is {bound}")
+        check(value >= bound, name, value, rule=f"the smallest value is {bound}")
 
 
 def check_choice(config: Any, name: str) -> None:
     """The setting is one of its choices."""
     choices = next(f for f in dataclasses.fields(config) if f.name == name).metadata["choices"]
     value = getattr(config, name)
-    check(value in choices, name, value, f"choose one of {', '.join(choices)}")
+    check(value in choices, name, value, rule=f"choose one of {', '.join(choices)}")
 
 
 def check_known(what: str, name: str, known: Iterable[str]) -> None:

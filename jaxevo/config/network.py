@@ -38,7 +38,12 @@ class NetworkConfig:
         )
         # Settings of saved weights may claim any number, and cells are counted one by one.
         for name in ("num_normal_cells", "normal_repeats"):
-            check(getattr(self, name) <= 100, name, getattr(self, name), "the largest value is 100")
+            check(
+                getattr(self, name) <= 100,
+                name,
+                getattr(self, name),
+                rule="the largest value is 100",
+            )
         check_below_one(self, "dropout_rate")
         check_choice(self, "conv_kind")
         check_choice(self, "precision")
@@ -63,7 +68,7 @@ class NetworkConfig:
             min(height, width) >= smallest,
             "num_normal_cells",
             self.num_normal_cells,
-            f"its {self.num_normal_cells - 1} reductions need images of at least "
+            rule=f"its {self.num_normal_cells - 1} reductions need images of at least "
             f"{smallest}x{smallest} pixels, these have {height}x{width}; resize the images or use "
             "fewer normal cells",
         )
@@ -103,16 +108,19 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "epochs", "batch_size")
-        check(self.learning_rate > 0, "learning_rate", self.learning_rate, "it is positive")
-        check(0 < self.rate_decay <= 1, "rate_decay", self.rate_decay, "it lies in (0, 1]")
+        check(self.learning_rate > 0, "learning_rate", self.learning_rate, rule="it is positive")
+        check(0 < self.rate_decay <= 1, "rate_decay", self.rate_decay, rule="it lies in (0, 1]")
         check_choice(self, "schedule")
         check_below_one(self, "warmup", "label_smoothing", "max_scale", "weight_average")
         check(
-            0 <= self.max_shift <= 1, "max_shift", self.max_shift, "a fraction lies between 0 and 1"
+            0 <= self.max_shift <= 1,
+            "max_shift",
+            self.max_shift,
+            rule="a fraction lies between 0 and 1",
         )
         check(
             0 <= self.max_rotation <= 180,
             "max_rotation",
             self.max_rotation,
-            "degrees lie between 0 and 180",
+            rule="degrees lie between 0 and 180",
         )

@@ -78,7 +78,7 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
 
 
 def search_settings(
-    preset_name: str, strategy: str, recipe: str, num_images: int
+    preset_name: str, strategy: str, recipe: str, *, num_images: int
 ) -> dict[str, Any]:
     """Settings by flag name of a preset, a strategy and the final training's recipe.
 

@@ -63,7 +63,7 @@ class DataConfig:
             0 < self.validation_fraction < 1,
             "validation_fraction",
             self.validation_fraction,
-            "it lies in (0, 1)",
+            rule="it lies in (0, 1)",
         )
         check_choice(self, "resize")
         check_choice(self, "background")
@@ -71,7 +71,7 @@ class DataConfig:
             not self.pixel_range or _rises(self.pixel_range),
             "pixel_range",
             self.pixel_range,
-            "write the value of black, then the larger one of white, such as 0,255",
+            rule="write the value of black, then the larger one of white, such as 0,255",
         )
 
 
@@ -153,8 +153,8 @@ class SearchConfig:
             or (self.engine in ("auto", "universal") and self.evolution.mating_pool == "survivors"),
             "candidates_per_step",
             self.candidates_per_step,
-            "several at once need engine=universal and mating_pool=survivors, where parents do not "
-            "wait for offspring",
+            rule="several at once need engine=universal and mating_pool=survivors, where parents "
+            "do not wait for offspring",
         )
         check_choice(self, "engine")
         check_choice(self, "strategy")
@@ -166,19 +166,19 @@ class SearchConfig:
             > 0,
             "strategy",
             self.strategy,
-            "it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
+            rule="it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
         )
         check(
             self.engine not in ("native", "universal") or self.network.conv_kind == "separable",
             "engine",
             self.engine,
-            f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
+            rule=f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
         )
         check(
             self.engine != "native" or self.network.precision == "float32",
             "engine",
             self.engine,
-            f"it has no {self.network.precision}; use engine=universal",
+            rule=f"it has no {self.network.precision}; use engine=universal",
         )
 
     @property
@@ -233,7 +233,7 @@ class WorkerConfig:
                 self.workers > 0 or not limit,
                 name,
                 limit,
-                "only a worker can be ended; give --workers=1 or more",
+                rule="only a worker can be ended; give --workers=1 or more",
             )
 
     def check(self, config: SearchConfig) -> None:
@@ -242,6 +242,6 @@ class WorkerConfig:
             not self.workers or config.candidates_per_step == 1,
             "workers",
             self.workers,
-            f"candidates_per_step={config.candidates_per_step} trains several candidates in one "
-            "process; use either",
+            rule=f"candidates_per_step={config.candidates_per_step} trains several candidates in "
+            "one process; use either",
         )

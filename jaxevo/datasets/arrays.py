@@ -46,7 +46,7 @@ def open_arrays(data: Any) -> Dataset:
     parts = {
         role: Part(
             _pixels(f"x_{_PARTS[role]}", np.asarray(data[f"x_{_PARTS[role]}"]), len(labels)),
-            number_classes(f"y_{_PARTS[role]}", labels, classes, "y_train"),
+            number_classes(f"y_{_PARTS[role]}", labels, classes, trained="y_train"),
         )
         for role, labels in raw.items()
     }

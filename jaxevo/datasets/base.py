@@ -121,7 +121,7 @@ def check_image_array(path: object, shape: Sequence[int], limit: int = MAX_BYTES
 
 
 def check_unpacked(
-    path: object, size: int, packed_size: int, remedy: str, allowance: int = MAX_UNPACKED_BYTES
+    path: object, size: int, packed_size: int, *, remedy: str, allowance: int = MAX_UNPACKED_BYTES
 ) -> None:
     """Raises `DataError` if `packed_size` bytes unpack to suspiciously many.
 

@@ -18,6 +18,7 @@ def map_classes(
     found: Sequence[str],
     known: Sequence[str],
     dataset: str,
+    *,
     class_map: Mapping[str, str] | None = None,
 ) -> np.ndarray:
     """Position of each class found among the known classes.

@@ -104,7 +104,13 @@ class FilePixels:
         packed = sum(
             len(p.data) if isinstance(p, Encoded) else p.stat().st_size for p in self.pictures
         )
-        check_unpacked(self.what, math.prod(shape), packed, "give a smaller image_size", _ALLOWANCE)
+        check_unpacked(
+            self.what,
+            math.prod(shape),
+            packed,
+            remedy="give a smaller image_size",
+            allowance=_ALLOWANCE,
+        )
 
 
 def read_input(picture: Picture, form: InputForm) -> tuple[np.ndarray, Extent]:

@@ -88,7 +88,11 @@ def open_folder(folder: pathlib.Path) -> Dataset:
     names = listings["train"].class_names
     for role, listing in listings.items():
         _check_same_classes(
-            folder, places["train"].name, names, places[role].name, listing.class_names
+            folder,
+            places["train"].name,
+            names,
+            other=places[role].name,
+            other_names=listing.class_names,
         )
     parts = {role: listing.part(names) for role, listing in listings.items()}
     test = parts.get("test")
@@ -234,7 +238,12 @@ def check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
 
 
 def _check_same_classes(
-    folder: pathlib.Path, train: str, names: Sequence[str], other: str, other_names: Sequence[str]
+    folder: pathlib.Path,
+    train: str,
+    names: Sequence[str],
+    *,
+    other: str,
+    other_names: Sequence[str],
 ) -> None:
     odd = sorted(set(names) ^ set(other_names))
     if odd:

@@ -47,7 +47,7 @@ def read_idx(path: pathlib.Path, num_dims: int) -> np.ndarray:
         shape = struct.unpack(f">{num_dims}I", header[4:])
         check_image_array(path, shape, MAX_PUBLISHED_BYTES)
         size = math.prod(shape)
-        check_unpacked(path, size, path.stat().st_size, REMEDY)
+        check_unpacked(path, size, path.stat().st_size, remedy=REMEDY)
         data = read_at_most(stream, size + 1)  # one byte more shows a file that is too long
     if len(data) != size:
         found = f"only {len(data)}" if len(data) < size else "more"

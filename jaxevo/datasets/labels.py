@@ -58,7 +58,9 @@ def classes_of(what: str, labels: np.ndarray) -> np.ndarray:
     return classes
 
 
-def number_classes(what: str, labels: np.ndarray, classes: np.ndarray, trained: str) -> np.ndarray:
+def number_classes(
+    what: str, labels: np.ndarray, classes: np.ndarray, *, trained: str
+) -> np.ndarray:
     """Labels as positions in `classes`, the sorted labels of the training images, int32 [M]."""
     if labels.dtype.kind != classes.dtype.kind:
         labels, classes = labels.astype(str), classes.astype(str)

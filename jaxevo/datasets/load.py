@@ -80,7 +80,7 @@ def load_search_data(
     options = options or ReadOptions()
     _check_sizes(image_size, resize)
     opened = open_dataset(dataset, data_dir).divided()
-    read = _read_train(opened, image_size, resize, options)
+    read = _read_train(opened, image_size, resize, options=options)
     # Take the data's own validation split, or split one off the training images.
     rest, notes = np.arange(len(read.images)), list(read.notes)
     if opened.validation is not None:
@@ -90,7 +90,7 @@ def load_search_data(
     else:
         what = f"the validation part of {opened.name}"
         rest, off = split_off(
-            read.images.labels, validation_fraction, seed, what, opened.class_names
+            read.images.labels, validation_fraction, seed, what=what, class_names=opened.class_names
         )
         validation, origin = (
             read.images.take(off),
@@ -106,7 +106,14 @@ def load_search_data(
         )
     # Put the images together with a summary of the data.
     train = read.images.take(rest)
-    summary = _summary(opened, read.form, tuple(notes), len(train), len(validation), origin)
+    summary = _summary(
+        opened,
+        read.form,
+        tuple(notes),
+        num_train=len(train),
+        num_validation=len(validation),
+        validation_from=origin,
+    )
     content = content_key(read.images)
     return SearchData(
         opened.name, train, validation, opened.class_names, read.form, summary, content
@@ -125,7 +132,7 @@ def load_training_data(
     options = options or ReadOptions()
     _check_sizes(image_size, resize)
     opened = open_dataset(dataset, data_dir).divided()
-    read = _read_train(opened, image_size, resize, options)
+    read = _read_train(opened, image_size, resize, options=options)
     images = read.images
     notes = read.notes
     if opened.validation is not None:
@@ -140,7 +147,7 @@ def load_training_data(
             *_skipped(skipped),
             f"{len(validation):,} validation images are trained on too",
         )
-    summary = _summary(opened, read.form, notes, len(images))
+    summary = _summary(opened, read.form, notes, num_train=len(images))
     return TrainData(images, opened.class_names, read.form, summary, content_key(read.images))
 
 
@@ -182,7 +189,7 @@ def load_test_data(
         if image_shape:
             height, width, channels = image_shape
             form = dataclasses.replace(form, height=height, width=width, channels=channels)
-    return _read_test(opened, form, class_names or opened.class_names, options).images
+    return _read_test(opened, form, class_names or opened.class_names, options=options).images
 
 
 def load_scored_data(
@@ -214,13 +221,13 @@ def load_scored_data(
     opened = open_dataset(dataset, data_dir)
     # The test split, or of data that the network was trained on a part of, the rest.
     if not opened.whole or same_dataset(opened.name, trained_on):
-        return _read_test(opened.divided(), form, class_names, options)
+        return _read_test(opened.divided(), form, class_names, options=options)
     if was_trained_on(dataset, data_dir, form=form, train_digest=train_digest, options=options):
-        return _read_test(opened.divided(), form, class_names, options)
+        return _read_test(opened.divided(), form, class_names, options=options)
     # Data without a split are scored whole.
     whole = opened.train
     entire = dataclasses.replace(opened, test=lambda: whole, num_test=len(whole))
-    return _read_test(entire, form, class_names, options, "all of them")
+    return _read_test(entire, form, class_names, options=options, origin="all of them")
 
 
 def was_trained_on(
@@ -255,7 +262,9 @@ class _ReadTrain:
     notes: tuple[str, ...]
 
 
-def _read_train(opened: Dataset, image_size: int, resize: str, options: ReadOptions) -> _ReadTrain:
+def _read_train(
+    opened: Dataset, image_size: int, resize: str, *, options: ReadOptions
+) -> _ReadTrain:
     form, note = make_form(opened.train.pixels.measure(options.pixel_range), image_size, resize)
     form = options.apply(form)
     images, skipped = opened.train.read(form, options)
@@ -272,14 +281,21 @@ def _read_test(
     opened: Dataset,
     form: InputForm,
     class_names: tuple[str, ...],
+    *,
     options: ReadOptions,
     origin: str = "",
 ) -> TestData:
-    positions = map_classes(opened.class_names, class_names, opened.name, options.class_map)
+    positions = map_classes(
+        opened.class_names, class_names, opened.name, class_map=options.class_map
+    )
     images, skipped = opened.read_test().read(form, options)
     images = Images(images.images, positions[images.labels])
     summary = _summary(
-        opened, options.apply(form), (*opened.notes, *_skipped(skipped)), 0, test_from=origin
+        opened,
+        options.apply(form),
+        (*opened.notes, *_skipped(skipped)),
+        num_train=0,
+        test_from=origin,
     )
     return TestData(images, dataclasses.replace(summary, num_test=len(images)))
 
@@ -288,6 +304,7 @@ def _summary(
     opened: Dataset,
     form: InputForm,
     notes: tuple[str, ...],
+    *,
     num_train: int,
     num_validation: int = 0,
     validation_from: str = "",

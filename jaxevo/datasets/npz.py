@@ -74,7 +74,7 @@ def open_npz(path: pathlib.Path) -> Dataset:
     parts: dict[str, Part] = {}
     # Check the arrays of each split.
     for role, (x, y) in keys.items():
-        labels = number_classes(f"{path}, {y},", raw[role], classes, keys["train"][1])
+        labels = number_classes(f"{path}, {y},", raw[role], classes, trained=keys["train"][1])
         pixels[role] = _pixels(path, x, len(labels))
         parts[role] = Part(pixels[role], labels)
     names = tuple(map(str, classes.tolist()))

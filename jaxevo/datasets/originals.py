@@ -42,7 +42,7 @@ def locate(source: Source, data_dir: str | None) -> dict[str, list[pathlib.Path]
         if all(len(complete[split]) == len(files) for split, files in source.files.items()):
             return complete
     return {
-        split: _download_all(source, files, folders[-1], data_dir)
+        split: _download_all(source, files, folders[-1], data_dir=data_dir)
         for split, files in source.files.items()
     }
 
@@ -56,7 +56,7 @@ def _find(folder: pathlib.Path, name: str) -> pathlib.Path | None:
 
 
 def _download_all(
-    source: Source, files: Sequence[OriginalFile], folder: pathlib.Path, data_dir: str | None
+    source: Source, files: Sequence[OriginalFile], folder: pathlib.Path, *, data_dir: str | None
 ) -> list[pathlib.Path]:
     names = ", ".join(file.name for group in source.files.values() for file in group)
     place = (

@@ -76,6 +76,7 @@ def _idx_source(
     name: str,
     class_names: tuple[str, ...],
     folders: tuple[str, ...],
+    *,
     checksums: Sequence[str],
     contents: Sequence[str] = (),
 ) -> Source:
@@ -136,13 +137,13 @@ _ALL = (
             "https://storage.googleapis.com/cvdf-datasets/mnist/",
             "https://ossci-datasets.s3.amazonaws.com/mnist/",
         ),
-        (
+        checksums=(
             "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
             "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
             "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
             "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
-        (
+        contents=(
             "6bbc9ace898e44ae57da46a324031adb",
             "a25bea736e30d166cdddb491f175f624",
             "2646ac647ad5339dbf082846283269ea",
@@ -153,13 +154,13 @@ _ALL = (
         "fashion_mnist",
         _FASHION,
         ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
-        (
+        checksums=(
             "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
             "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
             "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
             "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
         ),
-        (
+        contents=(
             "f4a8712d7a061bf5bd6d2ca38dc4d50a",
             "9018921c3c673c538a1fc5bad174d6f9",
             "8181f5470baa50b63fa0f6fddb340f0a",
@@ -170,7 +171,7 @@ _ALL = (
         "kmnist",
         _KANA,
         ("http://codh.rois.ac.jp/kmnist/dataset/kmnist/",),
-        (
+        checksums=(
             "51467d22d8cc72929e2a028a0428f2086b092bb31cfb79c69cc0a90ce135fde4",
             "e38f9ebcd0f3ebcdec7fc8eabdcdaef93bb0df8ea12bee65224341c8183d8e17",
             "edd7a857845ad6bb1d0ba43fe7e794d164fe2dce499a1694695a792adfac43c5",

@@ -19,7 +19,7 @@ _TEST_SEED = 20  # never the run's: data without an official split always has th
 
 
 def split_off(
-    labels: np.ndarray, fraction: float, seed: int, what: str, class_names: Sequence[str] = ()
+    labels: np.ndarray, fraction: float, seed: int, *, what: str, class_names: Sequence[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """A seeded, stratified partition with every class on both sides.
 
@@ -80,7 +80,9 @@ def fixed_test_part(
     labels: np.ndarray, name: str, class_names: Sequence[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of the training and the test images of data that come without an official split."""
-    return split_off(labels, TEST_FRACTION, _TEST_SEED, f"the test part of {name}", class_names)
+    return split_off(
+        labels, TEST_FRACTION, _TEST_SEED, what=f"the test part of {name}", class_names=class_names
+    )
 
 
 def training_subset(labels: np.ndarray, train_examples: int, seed: int) -> np.ndarray:

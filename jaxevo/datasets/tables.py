@@ -81,7 +81,9 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
             raise DataError(
                 f"{what} names other classes than the training images: use the same in both"
             )
-        parts[role] = Part(pixels, number_classes(what, raw, classes, str(tables["train"][0])))
+        parts[role] = Part(
+            pixels, number_classes(what, raw, classes, trained=str(tables["train"][0]))
+        )
     notes = [note for role in parts for note in lacking(parts[role].labels, class_names, role)]
     test = parts.get("test")
     return Dataset(

@@ -38,6 +38,7 @@ from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import STREAMS
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.engines import describe_engine, settle_engine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +49,7 @@ class EvaluationTask:
         model: The genome or hand-designed network.
         network: How a genome becomes a network.
         training: How it is trained.
+        engine: What trains it; see `training.engines.settle_engine`.
         trained_on: The data set trained on.
         tested_on: The data set whose test split is scored.
         data_dir: Folder with published files.
@@ -65,6 +67,7 @@ class EvaluationTask:
     model: Architecture
     network: NetworkConfig
     training: TrainingConfig
+    engine: str = "auto"
     trained_on: str = "digits"
     tested_on: str | None = None
     data_dir: str | None = None
@@ -83,6 +86,7 @@ def load_tests(
     source: Source,
     form: InputForm,
     dataset: str,
+    *,
     data_dir: str | None = None,
     options: ReadOptions | None = None,
 ) -> dict[str, TestData]:
@@ -122,6 +126,7 @@ def score_weights(
     folder: str,
     dataset: str | None = None,
     data_dir: str | None = None,
+    *,
     options: ReadOptions | None = None,
     message: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
@@ -137,12 +142,19 @@ def score_weights(
     # Read the network, and the images in its form.
     classifier = Classifier.load(folder)
     dataset = dataset or classifier.source.dataset
-    tests = load_tests(classifier.source, classifier.form, dataset, data_dir, options)
+    tests = load_tests(
+        classifier.source, classifier.form, dataset, data_dir=data_dir, options=options
+    )
     message(next(iter(tests.values())).summary.describe())
     images = {method: test.images for method, test in tests.items()}
     accuracies = {method: [classifier.accuracy(test)] for method, test in images.items()}
     return _document(
-        classifier.source, dataset, classifier.builder, classifier.model, accuracies, images
+        classifier.source,
+        dataset,
+        classifier.builder,
+        model=classifier.model,
+        accuracies=accuracies,
+        tests=images,
     )
 
 
@@ -156,7 +168,7 @@ def train_and_score(
     Args:
         task: What to train, on what, and where it is kept; its folder is locked meanwhile.
         on_epoch: Told of seed, epochs done and loss.
-        message: Told of the network's size, and of checkpoints that cannot be used.
+        message: Told of the network's size, of the engine, and of checkpoints that cannot be used.
 
     Returns:
         The scores and what they are of, as plain values for JSON.
@@ -168,7 +180,7 @@ def train_and_score(
     # What can be refused is refused before a folder is made.
     loaded = _load(task, message)
     with Workdir(task.folder).locked() if task.folder else contextlib.nullcontext():
-        return _train_and_score(task, loaded, on_epoch, message)
+        return _train_and_score(task, loaded, on_epoch, message=message)
 
 
 class _Loaded(NamedTuple):
@@ -199,7 +211,7 @@ def _load(task: EvaluationTask, message: Callable[[str], None]) -> _Loaded:
     dataset = task.tested_on or task.trained_on
     foreign = not same_dataset(dataset, task.trained_on)
     options = task.test_options if foreign else task.options
-    scored = load_tests(source, loaded.form, dataset, task.data_dir, options)
+    scored = load_tests(source, loaded.form, dataset, data_dir=task.data_dir, options=options)
     tests = {method: test.images for method, test in scored.items()}
     message(loaded.summary.describe())
     if foreign:
@@ -215,6 +227,7 @@ def _train_and_score(
     task: EvaluationTask,
     loaded: _Loaded,
     on_epoch: Callable[[int, int, float], None],
+    *,
     message: Callable[[str], None],
 ) -> dict[str, Any]:
     train, tests, builder, source = loaded
@@ -227,6 +240,8 @@ def _train_and_score(
         network = {"network": dataclasses.asdict(task.network), "images": train.digest()}
         claim_folder(task.folder, settings | describe(task.model) | network)
     message(f"{builder.complexity(task.model).parameters / 1e6:.2f} M parameters")
+    engine = settle_engine(task.engine, task.model, task.network, folder=task.folder)
+    message(describe_engine(engine, task.network))
     # Each seed's classifier is scored as soon as it is trained.
     trained = train_classifiers(
         task.model,
@@ -235,6 +250,7 @@ def _train_and_score(
         source=source,
         config=task.training,
         seeds=task.seeds,
+        engine=engine,
         train_examples=task.train_examples,
         folder=task.folder,
         on_epoch=on_epoch,
@@ -249,8 +265,10 @@ def _train_and_score(
         if number == 0 and (kept := task.folder / "weights" if task.folder else task.save):
             classifier.save(kept)
     tested_on = task.tested_on or task.trained_on
-    document = _document(source, tested_on, builder, task.model, accuracies, tests)
-    return document | settings | {"training_seconds": seconds}
+    document = _document(
+        source, tested_on, builder, model=task.model, accuracies=accuracies, tests=tests
+    )
+    return document | settings | {"engine": engine, "training_seconds": seconds}
 
 
 def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
@@ -275,6 +293,7 @@ def _document(
     source: Source,
     tested_on: str,
     builder: NetworkBuilder,
+    *,
     model: Architecture,
     accuracies: Mapping[str, list[float]],
     tests: Mapping[str, Images],

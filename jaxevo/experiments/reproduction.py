@@ -16,13 +16,12 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxevo.config import SearchConfig
+from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import Images, load_training_data
 from jaxevo.experiments.evaluation import claim_folder, load_tests
 from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.intervals import summarize
-from jaxevo.machine import device_name
 from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
@@ -35,7 +34,7 @@ from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import load, shipped_path
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
-from jaxevo.training.engines import with_engine
+from jaxevo.training.engines import device_name, settle_engine, with_engine
 from jaxevo.training.fit import DivergedError
 from jaxevo.versions import changed_versions, versions
 
@@ -53,6 +52,7 @@ class Plan:
         epochs: Of each training; 0: the budget's.
         seeds: Trainings of each model; 0: the budget's.
         data_dir: Folder with published files.
+        engine: Of searches, and of trainings of genomes.
     """
 
     table: str
@@ -63,6 +63,7 @@ class Plan:
     epochs: int = 0
     seeds: int = 0
     data_dir: str | None = None
+    engine: str = "auto"
 
 
 def reproduce(plan: Plan, console: Console) -> None:
@@ -116,7 +117,7 @@ class Reproduction:
     def load_tests(self, task: Task) -> dict[str, Images]:
         """Test images by the way they were resized."""
         form = self.train[task.trained_on].form
-        scored = load_tests(self.source(task), form, task.tested_on, self.plan.data_dir)
+        scored = load_tests(self.source(task), form, task.tested_on, data_dir=self.plan.data_dir)
         return {method: test.images for method, test in scored.items()}
 
     def source(self, task: Task) -> Source:
@@ -208,7 +209,8 @@ class Reproduction:
 
     def search_config(self, model: str) -> SearchConfig:
         """The configuration of a model's search."""
-        return with_engine(self.budget.search_config(model, len(self.train["mnist"].images)))
+        config = self.budget.search_config(model, len(self.train["mnist"].images))
+        return with_engine(replace(config, {"engine": self.plan.engine}))
 
     def search(self, model: str) -> Genome:
         """The winner of a search, which is carried to that choice, or read back."""
@@ -239,11 +241,11 @@ class Reproduction:
         claim_folder(folder, describe(model) | settings | {"images": images.digest()})
         for seed in self.seeds:
             if not (folder / f"seed{seed}.json").exists():
-                self.fit_seed(folder, model, task, seed)
+                self.fit_seed(folder, model, task, seed=seed)
         kinds = {"seconds": float, "device": str, "versions": dict, "failure": str | None}
         return [paper_tables.read_part(folder / f"seed{seed}.json", kinds) for seed in self.seeds]
 
-    def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, seed: int) -> None:
+    def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, *, seed: int) -> None:
         """Trains with one seed, scores, and keeps the weights."""
 
         def on_epoch(seed: int, epoch: int, loss: float) -> None:
@@ -254,16 +256,20 @@ class Reproduction:
         images = self.train[task.trained_on].images
         # Train and save; a training that diverges is recorded as failed.
         checkpoints = folder / "checkpoints"
+        builder = self.builder(task)
+        wanted = self.plan.engine if isinstance(model, Genome) else "auto"
+        engine = settle_engine(wanted, model, builder.network, folder=checkpoints)
         begin = time.perf_counter()
         failure = None
         try:
             trained = train_classifiers(
                 model,
-                self.builder(task),
+                builder,
                 images,
                 source=self.source(task),
                 config=self.training,
                 seeds=(seed,),
+                engine=engine,
                 train_examples=self.budget.train_examples,
                 folder=checkpoints,
                 on_epoch=on_epoch,
@@ -272,14 +278,14 @@ class Reproduction:
             ((classifier, seconds),) = trained
             classifier.save(folder / f"seed{seed}")
             if task.tested_on == task.trained_on:  # else the program for it would be compiled again
-                self.score(folder, seed, task, classifier)
+                self.score(folder, seed, task, classifier=classifier)
         except DivergedError as error:
             failure = str(error)
             seconds = time.perf_counter() - begin
         # The record is written last: where it is, the seed is done.
         about = {
             "seconds": seconds,
-            "device": device_name(),
+            "device": device_name(engine),
             "versions": versions(),
             "failure": failure,
         }
@@ -287,7 +293,7 @@ class Reproduction:
         shutil.rmtree(checkpoints, ignore_errors=True)
 
     def score(
-        self, folder: pathlib.Path, seed: int, task: Task, classifier: Classifier | None = None
+        self, folder: pathlib.Path, seed: int, task: Task, *, classifier: Classifier | None = None
     ) -> dict[str, float]:
         """Accuracy by the way the test images were resized.
 

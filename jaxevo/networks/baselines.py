@@ -37,6 +37,7 @@ class ConvBatchNorm(nnx.Module):
         rng: np.random.Generator,
         in_channels: int,
         channels: int,
+        *,
         kernel_size: int,
         stride: int = 1,
     ):
@@ -58,12 +59,12 @@ class Block(nnx.Module):
     The shortcut is a 1x1 convolution where size or channels change.
     """
 
-    def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, stride: int):
-        self.first = ConvBatchNorm(rng, in_channels, channels, 3, stride)
-        self.second = ConvBatchNorm(rng, channels, channels, 3)
+    def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, *, stride: int):
+        self.first = ConvBatchNorm(rng, in_channels, channels, kernel_size=3, stride=stride)
+        self.second = ConvBatchNorm(rng, channels, channels, kernel_size=3)
         self.projected = in_channels != channels
         if self.projected:
-            self.shortcut = ConvBatchNorm(rng, in_channels, channels, 1, stride)
+            self.shortcut = ConvBatchNorm(rng, in_channels, channels, kernel_size=1, stride=stride)
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[D, ceil(H / stride), ceil(W / stride), N]`."""
@@ -75,7 +76,7 @@ class _Classifier(nnx.Module):
     """The head, and how images come in; the part between is a subclass's `features`."""
 
     def _init_head(
-        self, rng: np.random.Generator, width: int, num_classes: int, precision: str
+        self, rng: np.random.Generator, width: int, num_classes: int, *, precision: str
     ) -> None:
         self.head = weights(rng, (num_classes, width), width)
         self.head_bias = constant(nnx.Param, 0, num_classes)
@@ -109,18 +110,19 @@ class ResNet18(_Classifier):
         image_shape: tuple[int, int, int],
         num_classes: int,
         precision: str,
+        *,
         rng: np.random.Generator,
     ):
-        self.stem = ConvBatchNorm(rng, image_shape[2], RESNET18_STAGES[0], 7, 2)
+        self.stem = ConvBatchNorm(rng, image_shape[2], RESNET18_STAGES[0], kernel_size=7, stride=2)
         self.blocks = nnx.List()
         width = RESNET18_STAGES[0]
         for channels in RESNET18_STAGES:
             self.blocks += [
-                Block(rng, width, channels, 1 if channels == width else 2),
-                Block(rng, channels, channels, 1),
+                Block(rng, width, channels, stride=1 if channels == width else 2),
+                Block(rng, channels, channels, stride=1),
             ]
             width = channels
-        self._init_head(rng, width, num_classes, precision)
+        self._init_head(rng, width, num_classes, precision=precision)
 
     def features(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[512, H / 32, W / 32, N]`, rounded up."""
@@ -134,14 +136,14 @@ class ResNet18(_Classifier):
         """Size of the network by arithmetic, before anything is allocated."""
         height, width, in_channels = image_shape
         height, width = -(-height // 2), -(-width // 2)
-        parts = [_convolution(in_channels, RESNET18_STAGES[0], 7, height, width)]
+        parts = [_convolution(in_channels, RESNET18_STAGES[0], 7, height=height, width=width)]
         height, width, in_channels = -(-height // 2), -(-width // 2), RESNET18_STAGES[0]
         for channels in RESNET18_STAGES:
             if channels != in_channels:
                 height, width = -(-height // 2), -(-width // 2)
-                parts.append(_convolution(in_channels, channels, 1, height, width))
+                parts.append(_convolution(in_channels, channels, 1, height=height, width=width))
             for inputs in (in_channels, channels, channels, channels):
-                parts.append(_convolution(inputs, channels, 3, height, width))
+                parts.append(_convolution(inputs, channels, 3, height=height, width=width))
             in_channels = channels
         return _total(parts, in_channels, num_classes)
 
@@ -159,14 +161,15 @@ class SmallCNN(_Classifier):
         image_shape: tuple[int, int, int],
         num_classes: int,
         precision: str,
+        *,
         rng: np.random.Generator,
     ):
         self.convolutions = nnx.List()
         width = image_shape[2]
         for channels in SMALL_CNN_CHANNELS:
-            self.convolutions.append(ConvBatchNorm(rng, width, channels, 3))
+            self.convolutions.append(ConvBatchNorm(rng, width, channels, kernel_size=3))
             width = channels
-        self._init_head(rng, width, num_classes, precision)
+        self._init_head(rng, width, num_classes, precision=precision)
 
     def features(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[48, H / 4, W / 4, N]`, rounded down."""
@@ -181,7 +184,7 @@ class SmallCNN(_Classifier):
         height, width, in_channels = image_shape
         parts = []
         for channels in SMALL_CNN_CHANNELS:
-            parts.append(_convolution(in_channels, channels, 3, height, width))
+            parts.append(_convolution(in_channels, channels, 3, height=height, width=width))
             height, width, in_channels = height // 2, width // 2, channels
         return _total(parts, in_channels, num_classes)
 
@@ -225,12 +228,13 @@ class Baseline:
         image_shape: tuple[int, int, int],
         num_classes: int,
         precision: str,
+        *,
         seed: int | tuple[int, ...],
     ) -> ResNet18 | SmallCNN:
         """The network with fresh weights."""
         self.check_image(*image_shape[:2])
         return BASELINES[self.name](
-            image_shape, num_classes, precision, generator(Stream.WEIGHTS, seed)
+            image_shape, num_classes, precision, rng=generator(Stream.WEIGHTS, seed)
         )
 
     def complexity(self, image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
@@ -258,7 +262,7 @@ def from_description(document: Mapping[str, Any]) -> Architecture:
 
 
 def _convolution(
-    in_channels: int, channels: int, kernel_size: int, height: int, width: int
+    in_channels: int, channels: int, kernel_size: int, *, height: int, width: int
 ) -> Complexity:
     """Size of a convolution with its batch norm; height and width are the output's."""
     kernel = in_channels * channels * kernel_size**2

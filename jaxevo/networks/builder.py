@@ -59,11 +59,17 @@ class NetworkBuilder:
     def build(self, model: Architecture, seed: int | Seed = 0) -> Any:
         """The model's own network (for a genome a `Network`) with fresh weights."""
         if isinstance(model, Baseline):
-            return model.build(self.image_shape, self.num_classes, self.network.precision, seed)
-        return Network(model, self.network, self.image_shape, self.num_classes, seed)
+            return model.build(
+                self.image_shape, self.num_classes, self.network.precision, seed=seed
+            )
+        return Network(
+            model, self.network, self.image_shape, num_classes=self.num_classes, seed=seed
+        )
 
     def complexity(self, model: Architecture) -> Complexity:
         """Parameters and multiply-adds of the model's network, by arithmetic alone."""
         if isinstance(model, Baseline):
             return model.complexity(self.image_shape, self.num_classes)
-        return complexity.measure(model, self.network, self.image_shape, self.num_classes)
+        return complexity.measure(
+            model, self.network, self.image_shape, num_classes=self.num_classes
+        )

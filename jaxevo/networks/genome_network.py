@@ -22,7 +22,7 @@ from jaxevo.seeds import Stream, generator
 
 
 def dropout_mask(
-    key: jax.Array | None, rate: float, node: jax.Array | int, shape: tuple[int, ...]
+    key: jax.Array | None, rate: float, node: jax.Array | int, *, shape: tuple[int, ...]
 ) -> jax.Array:
     """Zeros with probability `rate`, else `1 / (1 - rate)`, for the features of one state.
 
@@ -69,7 +69,9 @@ class BatchNorm(nnx.Module):
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         if not train:
-            return ops.normalize(x, self.scale[...], self.bias[...], self.mean[...], self.var[...])
+            return ops.normalize(
+                x, self.scale[...], self.bias[...], mean=self.mean[...], variance=self.var[...]
+            )
         y, mean, var = ops.batch_norm(x, self.scale[...], self.bias[...])
         self.mean.set_value(mean)
         self.var.set_value(var)
@@ -79,7 +81,9 @@ class BatchNorm(nnx.Module):
 class Operand(nnx.Module):
     """An operation of a node on one state, with D channels out."""
 
-    def __init__(self, rng: np.random.Generator, state: int, op: Op, channels: int, conv_kind: str):
+    def __init__(
+        self, rng: np.random.Generator, state: int, op: Op, *, channels: int, conv_kind: str
+    ):
         self.op = op
         self.full = conv_kind == "full" and op.kernel_size > 0
         in_channels = channels if state < NUM_INPUTS else 2 * channels
@@ -120,6 +124,7 @@ class CellModule(nnx.Module):
         rng: np.random.Generator,
         cell: Cell,
         kind: str,
+        *,
         in_channels: int,
         channels: int,
         conv_kind: str,
@@ -131,7 +136,8 @@ class CellModule(nnx.Module):
         self.norm = BatchNorm(channels)
         operands = [operand for node in cell.nodes for operand in node.operands]
         self.operands = nnx.List(
-            Operand(rng, state, op, channels, conv_kind) for state, op in operands
+            Operand(rng, state, op, channels=channels, conv_kind=conv_kind)
+            for state, op in operands
         )
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
@@ -155,6 +161,7 @@ class Network(nnx.Module):
         genome: Genome,
         config: NetworkConfig,
         image_shape: tuple[int, int, int],
+        *,
         num_classes: int,
         seed: int | tuple[int, ...],
     ):
@@ -166,7 +173,16 @@ class Network(nnx.Module):
         width = image_shape[2]
         for kind, channels in config.stack():
             cell = genome.cell(kind)
-            self.cells.append(CellModule(rng, cell, kind, width, channels, config.conv_kind))
+            self.cells.append(
+                CellModule(
+                    rng,
+                    cell,
+                    kind,
+                    in_channels=width,
+                    channels=channels,
+                    conv_kind=config.conv_kind,
+                )
+            )
             width = 2 * channels * len(cell.unused_states())
         self.head = weights(rng, (num_classes, width), width)
         self.head_bias = constant(nnx.Param, 0, num_classes)
@@ -186,7 +202,8 @@ class Network(nnx.Module):
             states = self.cells[-1].outputs
             shape = (features.shape[0] // len(states), features.shape[1])
             masks = [
-                dropout_mask(dropout_key, self.dropout_rate, s - NUM_INPUTS, shape) for s in states
+                dropout_mask(dropout_key, self.dropout_rate, s - NUM_INPUTS, shape=shape)
+                for s in states
             ]
             features = features * jnp.concatenate(masks)
         return (self.head[...] @ features).T + self.head_bias[...]

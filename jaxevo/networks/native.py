@@ -117,7 +117,7 @@ def _call(name: str, kind: str, outputs, *inputs):
     return call(*inputs, kind=np.int32(_KINDS.index(kind)))
 
 
-def _forward(kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell):
+def _forward(kind: str, slots: Slots, readers: jax.Array, *, x: jax.Array, cell: EncodedCell):
     """Output, moments and states of a cell in training."""
     moments = _float32(*slots.bias.shape)
     outputs = (_output(kind, readers, x), moments, moments, _states(readers, x.shape))
@@ -126,7 +126,13 @@ def _forward(kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: En
 
 
 def predict_cell(
-    kind: str, slots: Slots, readers: jax.Array, running: Moments, x: jax.Array, cell: EncodedCell
+    kind: str,
+    slots: Slots,
+    readers: jax.Array,
+    *,
+    running: Moments,
+    x: jax.Array,
+    cell: EncodedCell,
 ) -> jax.Array:
     """Input of a cell's readers, where its batch norms use the `running` moments."""
     return _call("predict", kind, _output(kind, readers, x), x, *slots, readers, *cell, *running)
@@ -137,7 +143,7 @@ def train_cell(
     kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
 ) -> tuple[jax.Array, Moments]:
     """A cell in training: what its readers `[B, E, 2D]` get, and moments (no gradient)."""
-    return _forward(kind, slots, readers, x, cell)[:2]
+    return _forward(kind, slots, readers, x=x, cell=cell)[:2]
 
 
 class _Residuals(NamedTuple):
@@ -150,7 +156,7 @@ class _Residuals(NamedTuple):
 
 
 def _train_forward(kind, slots, readers, x, cell):
-    out, moments, states = _forward(kind, slots, readers, x, cell)
+    out, moments, states = _forward(kind, slots, readers, x=x, cell=cell)
     like_x = jnp.zeros((0, *x.shape))
     return (out, moments), _Residuals(slots, readers, cell, states, moments, like_x)
 
@@ -175,7 +181,7 @@ class NativeCell(UniversalCell):
         readers = self.readers[...]
         if not train:
             running = Moments(self.mean[...], self.var[...])
-            return predict_cell(self.kind, slots, readers, running, x, cell)
+            return predict_cell(self.kind, slots, readers, running=running, x=x, cell=cell)
         out, moments = train_cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
         self.mean.set_value(moments.mean)
         self.var.set_value(moments.var)
@@ -192,11 +198,12 @@ class NativeNetwork(UniversalNetwork):
         config: NetworkConfig,
         max_nodes: int,
         image_shape: tuple[int, int, int],
+        *,
         num_classes: int,
     ):
         if reason := unavailable_reason() or unsupported(config):
             raise ValueError(f"{reason}; use engine=universal")
-        super().__init__(config, max_nodes, image_shape, num_classes)
+        super().__init__(config, max_nodes, image_shape, num_classes=num_classes)
 
 
 def unsupported(config: NetworkConfig) -> str | None:

@@ -23,7 +23,7 @@ _MAX_UNROLLED_ROWS = 32  # taller images are summed in blocks of rows, so that p
 _MAX_SHIFTED = 1 << 25
 
 
-def _pad(x: jax.Array, rows: int, columns: int, value: float = 0.0) -> jax.Array:
+def _pad(x: jax.Array, rows: int, columns: int, *, value: float = 0.0) -> jax.Array:
     return jnp.pad(x, ((0, 0), (rows, rows), (columns, columns), (0, 0)), constant_values=value)
 
 
@@ -250,7 +250,7 @@ def _batch_norm_forward(x: jax.Array, scale: jax.Array, bias: jax.Array) -> tupl
     wide = x.astype(jnp.float32)
     mean = wide.mean((1, 2, 3))
     variance = jnp.square(wide - _per_channel(mean)).mean((1, 2, 3))
-    y = normalize(x, scale, bias, mean, variance)
+    y = normalize(x, scale, bias, mean=mean, variance=variance)
     return (y, mean, variance), (x, scale, mean, jax.lax.rsqrt(variance + EPSILON))
 
 
@@ -271,7 +271,7 @@ batch_norm.defvjp(_batch_norm_forward, _batch_norm_backward)
 
 
 def normalize(
-    x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array
+    x: jax.Array, scale: jax.Array, bias: jax.Array, *, mean: jax.Array, variance: jax.Array
 ) -> jax.Array:
     """Normalises `[C, H, W, N]` with given statistics `[C]`."""
     factor = scale * jax.lax.rsqrt(variance + EPSILON)

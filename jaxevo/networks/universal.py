@@ -124,7 +124,7 @@ def _is_projected(state: jax.Array, op: jax.Array) -> jax.Array:
 
 
 def _apply_spatial(
-    states: jax.Array, state: jax.Array, op: jax.Array, kernel: jax.Array
+    states: jax.Array, state: jax.Array, op: jax.Array, *, kernel: jax.Array
 ) -> jax.Array:
     """An operand before its 1x1 convolution, `[2D, H, W, N]`.
 
@@ -158,6 +158,7 @@ def _forward(
     kind: str,
     slots: Slots,
     readers: jax.Array,
+    *,
     running_moments: Moments | None,
     x: jax.Array,
     cell: EncodedCell,
@@ -176,21 +177,22 @@ def _forward(
     out = jnp.zeros((num_slots, *out.shape) if kind == "classifier" else out.shape, out.dtype)
     moments = running_moments or Moments(jnp.zeros_like(slots.bias), jnp.ones_like(slots.bias))
 
-    def operand(states, b, o, old):
+    def operand(states, b, o, *, old):
         slot, op, state = _at(slots, b, o), cell.ops[b, o], cell.states[b, o]
-        z = _apply_spatial(states, state, op, slot.depthwise)
+        z = _apply_spatial(states, state, op, kernel=slot.depthwise)
 
         def projected(z):
             if running_moments is None:
                 return _project(slot, z)
-            return ops.normalize(ops.pointwise(z, slot.pointwise), slot.scale, slot.bias, *old), old
+            y = ops.pointwise(z, slot.pointwise)
+            return ops.normalize(y, slot.scale, slot.bias, mean=old.mean, variance=old.var), old
 
         return jax.lax.cond(_is_projected(state, op), projected, lambda z: (z[:channels], old), z)
 
     def node(b, carry):
         states, out, moments = carry
         for o in range(2):
-            y, new = operand(states, b, o, _at(moments, b, o))
+            y, new = operand(states, b, o, old=_at(moments, b, o))
             states = jax.lax.dynamic_update_slice(states, y[None], (b + 1, o * channels, 0, 0, 0))
             moments = jax.tree.map(lambda array, part, o=o: array.at[b, o].set(part), moments, new)
 
@@ -212,20 +214,20 @@ def _cell(
 
     The moments have no gradient.
     """
-    return _forward(kind, slots, readers, None, x, cell)[:2]
+    return _forward(kind, slots, readers, running_moments=None, x=x, cell=cell)[:2]
 
 
 def _cell_forward(kind, slots, readers, x, cell):
-    out, moments, states = _forward(kind, slots, readers, None, x, cell)
+    out, moments, states = _forward(kind, slots, readers, running_moments=None, x=x, cell=cell)
     return (out, moments), (slots, readers, states, cell)
 
 
-def _operand_gradients(slot: Slots, states, state, op, g, gradients) -> tuple[Slots, jax.Array]:
+def _operand_gradients(slot: Slots, states, state, *, op, g, gradients) -> tuple[Slots, jax.Array]:
     """Carries an operand's output gradient `g` back to its slot and to the state that it reads.
 
     Returns the slot's gradient, and the states' gradients with the operand's own added.
     """
-    z = _apply_spatial(states, state, op, slot.depthwise)
+    z = _apply_spatial(states, state, op, kernel=slot.depthwise)
 
     def projected(z):
         slot_gradient, z_gradient = jax.vjp(lambda slot, z: _project(slot, z)[0], slot, z)[1](g)
@@ -279,8 +281,10 @@ def _cell_backward(kind, residuals, cotangents):
         for o in range(2):
             # Carry g_bo through the operand to its slot, and add it to the state that is read.
             part = gradient[o * channels : (o + 1) * channels]
-            place = _at(slots, b, o), states, cell.states[b, o], cell.ops[b, o]
-            new, gradients = _operand_gradients(*place, part, gradients)
+            place = _at(slots, b, o), states, cell.states[b, o]
+            new, gradients = _operand_gradients(
+                *place, op=cell.ops[b, o], g=part, gradients=gradients
+            )
             slot_gradients = jax.tree.map(
                 lambda array, part, o=o: array.at[b, o].set(part), slot_gradients, new
             )
@@ -298,7 +302,7 @@ _cell.defvjp(_cell_forward, _cell_backward)
 class UniversalCell(nnx.Module):
     """The slots of a cell, and the weights `[B, E, 2D]` with which its readers read it."""
 
-    def __init__(self, kind: str, channels: int, num_slots: int, reader_channels: int):
+    def __init__(self, kind: str, channels: int, num_slots: int, *, reader_channels: int):
         self.kind = kind
         slots = (num_slots, 2)
         self.depthwise = constant(nnx.Param, 0, *slots, 2 * channels, MAX_KERNEL, MAX_KERNEL)
@@ -321,7 +325,12 @@ class UniversalCell(nnx.Module):
         )
         if not train:
             return _forward(
-                self.kind, slots, readers, Moments(self.mean[...], self.var[...]), x, cell
+                self.kind,
+                slots,
+                readers,
+                running_moments=Moments(self.mean[...], self.var[...]),
+                x=x,
+                cell=cell,
             )[0]
         out, moments = _cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
         self.mean.set_value(moments.mean)
@@ -342,6 +351,7 @@ class UniversalNetwork(nnx.Module):
         config: NetworkConfig,
         max_nodes: int,
         image_shape: tuple[int, int, int],
+        *,
         num_classes: int,
     ):
         if config.conv_kind != "separable":
@@ -361,7 +371,9 @@ class UniversalNetwork(nnx.Module):
             zip(stack, readers, strict=True)
         ):
             kind = "classifier" if index == len(stack) - 1 else kind
-            self.cells.append(self.cell_type(kind, channels, max_nodes, reader_channels))
+            self.cells.append(
+                self.cell_type(kind, channels, max_nodes, reader_channels=reader_channels)
+            )
         self.head_bias = constant(nnx.Param, 0, num_classes)
 
     def __call__(

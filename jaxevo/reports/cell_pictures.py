@@ -68,12 +68,12 @@ def draw_cells(genome: Genome) -> Figure:
         axes.set_axis_off()
         title = f"{name}, B = {cell.num_nodes}"
         axes.text(middle, MARGIN + 0.1, title, ha="center", va="center", fontsize=12, weight="bold")
-        _draw_cell(axes, cell, arranged, MARGIN + TITLE)
+        _draw_cell(axes, cell, arranged, top=MARGIN + TITLE)
         left += width
     return figure
 
 
-def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, top: float) -> None:
+def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, *, top: float) -> None:
     depth = {
         id(link.source): 3 + k / len(arranged.links) / 2 for k, link in enumerate(arranged.links)
     }
@@ -86,40 +86,48 @@ def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, top: float) -> None:
             axes,
             link.source.x,
             begin,
-            arranged.end(link),
-            arrive,
-            shared,
+            end=arranged.end(link),
+            arrive=arrive,
+            depth=shared,
             arrow=not link.target.is_lane,
         )
     for item in (item for layer in arranged.layers for item in layer):
         upper, lower = (y + top for y in arranged.y[item.layer])
         if item.is_lane:
-            _line(axes, item.x, upper - 0.01, lower + 0.01)
+            _line(axes, item.x, upper - 0.01, end=lower + 0.01)
         elif item.state is None or item.state < NUM_INPUTS:
             text = "FINAL: concat" if item.state is None else f"input {item.state}"
-            _box(axes, item.x, upper, item.width, OP_HEIGHT, "#e4e4e4", text)
+            _box(axes, item.x, upper, width=item.width, height=OP_HEIGHT, fill="#e4e4e4", text=text)
         else:
-            _draw_node(axes, cell, item, arranged, upper, lower)
+            _draw_node(axes, cell, item, arranged=arranged, upper=upper, lower=lower)
 
 
 def _draw_node(
-    axes: Axes, cell: Cell, item: Item, arranged: Layout, upper: float, lower: float
+    axes: Axes, cell: Cell, item: Item, *, arranged: Layout, upper: float, lower: float
 ) -> None:
     """A block with the two operations and their concatenation."""
     assert item.state is not None
     node = cell.nodes[item.state - NUM_INPUTS]
-    _box(axes, item.x, upper, item.width, lower - upper, BLOCK, "")
+    _box(axes, item.x, upper, width=item.width, height=lower - upper, fill=BLOCK, text="")
     ops = node.ops[::-1] if item.state in arranged.swapped else node.ops
     for side, op in zip((-0.5, 0.5), ops, strict=True):
         x = item.x + side * (OP_WIDTH + 0.1)
-        _line(axes, x, upper + PAD + OP_HEIGHT, lower - PAD - OP_HEIGHT)
-        _box(axes, x, upper + PAD, OP_WIDTH, OP_HEIGHT, FILL[op], str(op))
+        _line(axes, x, upper + PAD + OP_HEIGHT, end=lower - PAD - OP_HEIGHT)
+        _box(axes, x, upper + PAD, width=OP_WIDTH, height=OP_HEIGHT, fill=FILL[op], text=str(op))
     name = f"node {item.state - NUM_INPUTS}: concat"
-    _box(axes, item.x, lower - PAD - OP_HEIGHT, item.width - 0.18, OP_HEIGHT, "#ffffff", name)
+    _box(
+        axes,
+        item.x,
+        lower - PAD - OP_HEIGHT,
+        width=item.width - 0.18,
+        height=OP_HEIGHT,
+        fill="#ffffff",
+        text=name,
+    )
 
 
 def _box(
-    axes: Axes, x: float, top: float, width: float, height: float, fill: str, text: str
+    axes: Axes, x: float, top: float, *, width: float, height: float, fill: str, text: str
 ) -> None:
     """A rounded box with its centre at `x`; blocks lie below arrows, and other boxes above."""
     shape = FancyBboxPatch(
@@ -139,14 +147,14 @@ def _box(
         )
 
 
-def _line(axes: Axes, x: float, begin: float, end: float) -> None:
+def _line(axes: Axes, x: float, begin: float, *, end: float) -> None:
     axes.add_artist(
         Line2D([x, x], [begin, end], color=EDGE, linewidth=1.2, zorder=3.9, solid_capstyle="butt")
     )
 
 
 def _edge(
-    axes: Axes, x: float, y: float, end: float, arrive: float, depth: float, arrow: bool
+    axes: Axes, x: float, y: float, *, end: float, arrive: float, depth: float, arrow: bool
 ) -> None:
     """Draws an edge from (x, y) to (end, arrive), leaving and arriving upright.
 

@@ -62,7 +62,7 @@ PAPER["svhn"] = PAPER["svhn_cropped"]
 
 
 def draw_run(
-    run: Run, folder: pathlib.Path, known: int | None = None, missing_only: bool = False
+    run: Run, folder: pathlib.Path, known: int | None = None, *, missing_only: bool = False
 ) -> list[pathlib.Path]:
     """Writes the pictures of a run, finished or not, and returns the paths written.
 
@@ -121,7 +121,7 @@ def parameters_against_error(points: Sequence[Point]) -> Figure:
     figure = Figure(figsize=(9.5, max(5.0, 0.2 * len(named) + 0.6)), layout="constrained")
     axes = figure.subplots()
     for k, (name, group) in enumerate(named.items()):
-        _points(axes, name, group, MARKERS[k % len(MARKERS)], COLORS[k % len(COLORS)])
+        _points(axes, name, group, marker=MARKERS[k % len(MARKERS)], color=COLORS[k % len(COLORS)])
     sizes = [point.parameters for point in points]
     axes.set(xscale="log", xlabel="parameters", ylabel="test error (%)")
     ticks, limits = _log_ticks(min(sizes), max(sizes))
@@ -136,7 +136,7 @@ def parameters_against_error(points: Sequence[Point]) -> Figure:
     return figure
 
 
-def _points(axes: Axes, name: str, group: Sequence[Point], marker: str, color: str) -> None:
+def _points(axes: Axes, name: str, group: Sequence[Point], *, marker: str, color: str) -> None:
     """Points of a name, and their mean in the legend."""
     sizes = [point.parameters for point in group]
     errors = [100 * (1 - point.accuracy) for point in group]

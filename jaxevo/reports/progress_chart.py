@@ -31,7 +31,9 @@ def draw_progress(run: Run) -> Figure:
         ([row.nodes_normal for row in rows], "normal cells", 0),
         ([row.nodes_reduction for row in rows], "reduction cells", 1),
     ):
-        line(panels[1], [row.generation for row in rows], values, f"mean, {name}", style)
+        line(
+            panels[1], [row.generation for row in rows], values, label=f"mean, {name}", style=style
+        )
     panels[1].set_ylabel("B of those born")
     _parameters(panels[2], run)
     _operators(panels[3], run)
@@ -77,13 +79,19 @@ def _fitness(axes: Axes, run: Run) -> None:
     ).reshape(-1, 2)
     axes.scatter(points[:, 0], points[:, 1], s=9, color=LIGHT, label="each candidate")
     generations = [row.generation for row in rows]
-    line(axes, generations, [row.best for row in rows if row.best is not None], "best so far", 0)
+    line(
+        axes,
+        generations,
+        [row.best for row in rows if row.best is not None],
+        label="best so far",
+        style=0,
+    )
     line(
         axes,
         generations,
         [row.median for row in rows if row.median is not None],
-        "median of those born",
-        1,
+        label="median of those born",
+        style=1,
     )
     for kind, style in (("soft", ":"), ("hard", "-")):
         if any(event.kind == kind for event in run.replay.events):
@@ -112,13 +120,13 @@ def _parameters(axes: Axes, run: Run) -> None:
             best = individual
         if best is not None:
             bests[individual.generation] = run.candidates[best.id].parameters
-    line(axes, list(bests), list(bests.values()), "of the best so far", 0)
+    line(axes, list(bests), list(bests.values()), label="of the best so far", style=0)
     line(
         axes,
         list(sizes),
         [statistics.median(values) for values in sizes.values()],
-        "median of those born",
-        1,
+        label="median of those born",
+        style=1,
     )
     axes.set_ylabel("parameters")
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -157,4 +165,4 @@ def _operators(axes: Axes, run: Run) -> None:
             if outcomes:
                 x.append((low + min(high - 1, last)) / 2)
                 y.append(statistics.fmean(outcomes))
-        line(axes, x, y, _plain(operator), style)
+        line(axes, x, y, label=_plain(operator), style=style)

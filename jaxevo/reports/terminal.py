@@ -33,7 +33,7 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2%}"
 
 
-def show(console: Console, title: str, headings: str, rows: Iterable[tuple]) -> None:
+def show(console: Console, title: str, headings: str, *, rows: Iterable[tuple]) -> None:
     """Shows a table, if there are rows.
 
     Columns are flush right but for headings that begin with `<`; long text is folded.
@@ -72,7 +72,10 @@ def print_generations(run: Run, console: Console) -> None:
         "GENERATIONS  best so far ─; of those born in it: median fitness ━, mean B of both cells"
     )
     show(
-        console, title, f"gen.|best|median|B|trained|reused|failed|<{low:.2%} to {high:.2%}", table
+        console,
+        title,
+        f"gen.|best|median|B|trained|reused|failed|<{low:.2%} to {high:.2%}",
+        rows=table,
     )
 
 
@@ -86,7 +89,7 @@ def print_population(run: Run, console: Console) -> None:
             (member.id, member.generation, percent(member.fitness), nodes, parameters, *origin)
         )
     headings = "id|born|fitness|B|parameters|<parents|<operators"
-    show(console, "POPULATION  with B of the normal and the reduction cell", headings, rows)
+    show(console, "POPULATION  with B of the normal and the reduction cell", headings, rows=rows)
 
 
 def print_events(run: Run, console: Console) -> None:
@@ -96,9 +99,9 @@ def print_events(run: Run, console: Console) -> None:
         for row in success
     ]
     title = "OPERATORS  95 % intervals in brackets; a child counts for each of its operators"
-    show(console, title, "<|applied|<beat the better parent|<survived its generation", rates)
+    show(console, title, "<|applied|<beat the better parent|<survived its generation", rows=rates)
     events = [(e.generation, e.kind, e.best_id, percent(e.best_fitness)) for e in run.replay.events]
-    show(console, "STAGNATION AVOIDANCE", "generation|<kind|best|fitness", events)
+    show(console, "STAGNATION AVOIDANCE", "generation|<kind|best|fitness", rows=events)
     before = {
         r.id: percent(run.candidates[r.id].individual.fitness) for r in run.records.retrainings
     }
@@ -106,22 +109,22 @@ def print_events(run: Run, console: Console) -> None:
         (r.id, r.repeat, before[r.id], percent(r.fitness), r.failure or "")
         for r in run.records.retrainings
     ]
-    show(console, "THE BEST TRAINED AGAIN", "id|seed|in the search|now|<failure", again)
+    show(console, "THE BEST TRAINED AGAIN", "id|seed|in the search|now|<failure", rows=again)
     show(
         console,
         "FAILURES",
         "number|<reason",
-        [(count, reason) for reason, count in summary.failures(run).items()],
+        rows=[(count, reason) for reason, count in summary.failures(run).items()],
     )
     columns = (*summary.PARTS, "total")
     spent = [
         (step, *(f"{of[c]:.1f}" if c in of else "" for c in columns))
         for step, of in summary.seconds(run).items()
     ]
-    show(console, "SECONDS", "<|" + "|".join(columns), spent)
+    show(console, "SECONDS", "<|" + "|".join(columns), rows=spent)
 
 
-def lineage(run: Run, known: int, depth: int, expanded: set[int]) -> Tree:
+def lineage(run: Run, known: int, depth: int, *, expanded: set[int]) -> Tree:
     """An individual with its ancestors below it; the parents of each are shown once."""
     individual = run.candidates[known].individual
     fitness = "failed" if individual.fitness is None else percent(individual.fitness)
@@ -135,7 +138,9 @@ def lineage(run: Run, known: int, depth: int, expanded: set[int]) -> Tree:
     else:
         expanded.add(known)
         parents = dict.fromkeys(individual.parents)
-        tree.children.extend(lineage(run, parent, depth - 1, expanded) for parent in parents)
+        tree.children.extend(
+            lineage(run, parent, depth - 1, expanded=expanded) for parent in parents
+        )
     return tree
 
 
@@ -151,7 +156,9 @@ def print_individual(run: Run, known: int, console: Console) -> None:
     )
     notes += f", failed: {candidate.failure}" if candidate.failure else ""
     console.print(
-        f"\nINDIVIDUAL {known}  {sizes}{notes}", lineage(run, known, LINEAGE_DEPTH, set()), sep="\n"
+        f"\nINDIVIDUAL {known}  {sizes}{notes}",
+        lineage(run, known, LINEAGE_DEPTH, expanded=set()),
+        sep="\n",
     )
     print_cells(genome, str(known), console)
 

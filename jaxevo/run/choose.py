@@ -28,6 +28,7 @@ def choose(
     config: SearchConfig,
     ledger: Ledger,
     evaluate: Callable[[Sequence[Job]], Evaluation],
+    *,
     reporter: Reporter,
 ) -> Individual:
     """The winner, whose fitness is the mean of its fresh trainings.
@@ -41,8 +42,8 @@ def choose(
     wanted = [(candidate.id, repeat) for candidate in best for repeat in repeats]
     missing = [each for each in wanted if each not in ledger.retrainings]
     for number in range(len(missing)):
-        ledger.add_retraining(_retrain(config, ledger, missing[number:], evaluate))
-        reporter.training("retraining the best", len(ledger.retrainings), len(wanted), "")
+        ledger.add_retraining(_retrain(config, ledger, missing[number:], evaluate=evaluate))
+        reporter.training("retraining the best", len(ledger.retrainings), len(wanted), note="")
     # The highest mean wins; of equals, the older candidate.
     scores = {candidate.id: _score(candidate, ledger, repeats) for candidate in best}
     winner = max(best, key=lambda candidate: (scores[candidate.id], -candidate.id))
@@ -65,6 +66,7 @@ def _retrain(
     config: SearchConfig,
     ledger: Ledger,
     missing: list[tuple[int, int]],
+    *,
     evaluate: Callable[[Sequence[Job]], Evaluation],
 ) -> Retraining:
     """Trains the first of the missing pairs (id, repeat).

@@ -42,7 +42,7 @@ class Dispatcher:
         if not limits.workers:
             yield cls(evaluator)
             return
-        with start_workers(limits, evaluator.config, data, evaluator.data.subset) as workers:
+        with start_workers(limits, evaluator.config, data, subset=evaluator.data.subset) as workers:
             yield cls(evaluator, workers)
 
     def evaluate(self, jobs: Sequence[Job]) -> Evaluation:

@@ -93,9 +93,9 @@ def _time(evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
         subset = np.arange(min(_STEPS * batch_size, len(evaluator.data.labels)))
         data = evaluator.data.with_subset(subset)
         one_epoch = dataclasses.replace(config.training, epochs=1)
-        prepared.state = fit(prepared, data, one_epoch, (0,)).state
+        prepared.state = fit(prepared, data, one_epoch, seed=(0,)).state
         begin = time.perf_counter()
-        state = fit(prepared, data, one_epoch, (0,)).state
+        state = fit(prepared, data, one_epoch, seed=(0,)).state
         per_step = (time.perf_counter() - begin) / max(1, len(subset) // batch_size)
         chunk, _ = next(chunks(evaluator.validation.images, batch_size))
         prepared.trainer.logits(state.weights, prepared.inputs, chunk)

@@ -68,6 +68,7 @@ class Evaluator:
         config: SearchConfig,
         builder: NetworkBuilder,
         data: TrainingData,
+        *,
         validation: Images,
         stopwatch: Stopwatch | None = None,
     ):
@@ -79,7 +80,9 @@ class Evaluator:
         # The engine, and beside it a trainer of several candidates where that is asked for.
         batch_size = config.training.batch_size
         max_nodes = config.evolution.max_nodes
-        self.engine = make_engine(config.engine, builder, batch_size, max_nodes, self.stopwatch)
+        self.engine = make_engine(
+            config.engine, builder, batch_size, max_nodes=max_nodes, stopwatch=self.stopwatch
+        )
         self._batched: BatchedTrainer | None = None
         if config.candidates_per_step > 1:
             if not isinstance(self.engine, UniversalEngine):
@@ -123,7 +126,9 @@ class Evaluator:
                 pairs = zip(genomes, seeds, strict=True)
                 prepared = [self.engine.prepare(genome, seed) for genome, seed in pairs]
                 starts = [(each.state, each.inputs) for each in prepared]
-                trained, losses = batched.train(starts, self.data, self.config.training, seeds)
+                trained, losses = batched.train(
+                    starts, self.data, self.config.training, seeds=seeds
+                )
             with self.stopwatch.part("evaluate"):
                 measured = batched.measure(trained, self.validation)
         share = {part: seconds / len(genomes) for part, seconds in lap.items()}
@@ -149,7 +154,7 @@ class Evaluator:
         """Scores of a genome after the search's training; raises what that raises."""
         with self.stopwatch.part("train"):
             prepared = self.engine.prepare(genome, seed)
-            trained = fit(prepared, self.data, self.config.training, seed)
+            trained = fit(prepared, self.data, self.config.training, seed=seed)
         with self.stopwatch.part("evaluate"):
             weights = trained.state.weights
             return prepared.trainer.measure(weights, prepared.inputs, self.validation)

@@ -72,11 +72,11 @@ class Finisher:
             self.data.form,
             self.data.content,
         )
-        trained = Classifier.of(winner.genome, builder, source, network)
+        trained = Classifier.of(winner.genome, builder, source, network=network)
         trained.save(self.workdir.best_weights)
         scores = self._score(Classifier.load(self.workdir.best_weights))
         # Write the result last: where its file is, the run is complete.
-        result = self._result(winner, builder, scores, seconds)
+        result = self._result(winner, builder, scores, final_seconds=seconds)
         self.ledger.add_session(dict(result.session_seconds))
         self._write_genome(winner, test_accuracy=result.test_accuracy)
         write_json(self.workdir.result, result.to_dict())
@@ -94,7 +94,9 @@ class Finisher:
         builder = self.evaluator.builder
         max_nodes = config.evolution.max_nodes
         stopwatch = self.evaluator.stopwatch
-        return make_engine(config.engine, builder, batch_size, max_nodes, stopwatch)
+        return make_engine(
+            config.engine, builder, batch_size, max_nodes=max_nodes, stopwatch=stopwatch
+        )
 
     def _train(self, winner: Individual) -> tuple[Network, float]:
         """Trains the winner, with checkpoints between epochs.
@@ -107,7 +109,7 @@ class Finisher:
         seed = final_seed(self.config.seed)
 
         def on_epoch(epoch: int, loss: float) -> None:
-            self.reporter.training("final training", epoch, config.epochs, f"loss {loss:.4f}")
+            self.reporter.training("final training", epoch, config.epochs, note=f"loss {loss:.4f}")
 
         with engine.stopwatch.part("train"):
             prepared = engine.prepare(winner.genome, seed)
@@ -115,7 +117,7 @@ class Finisher:
                 prepared,
                 self.evaluator.data.whole(),
                 config,
-                seed,
+                seed=seed,
                 checkpoints=Checkpoints(self.workdir.final_checkpoints),
                 identity={"id": winner.id},
                 on_epoch=on_epoch,
@@ -156,6 +158,7 @@ class Finisher:
         winner: Individual,
         builder: NetworkBuilder,
         scores: Mapping[str, Any],
+        *,
         final_seconds: float,
     ) -> Result:
         """The winner's sizes and scores, and what the search took."""

@@ -92,7 +92,7 @@ def make_config(
     """
     name = dataset_name(data)
     num_images = len(open_dataset(data, data_dir).divided().train)
-    begin = search_settings(preset, strategy, recipe, num_images)
+    begin = search_settings(preset, strategy, recipe, num_images=num_images)
     return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": name}))
 
 

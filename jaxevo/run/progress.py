@@ -63,7 +63,7 @@ class RunReporter:
         note = f"best {best}, {reused}, {self._failures} failed, about {left} left"
         generation = candidate.individual.generation
         description = f"generation {generation}/{strategy.num_generations}"
-        self._show("search", description, candidate.id + 1, self.total, note)
+        self._show("search", description, candidate.id + 1, total=self.total, note=note)
         if self.plain:
             outcome = _outcome(candidate)
             self.message(
@@ -72,9 +72,9 @@ class RunReporter:
         elif candidate.failure:
             self.message(f"candidate {candidate.id} failed: {candidate.failure}")
 
-    def training(self, stage: str, done: int, total: int, note: str) -> None:
+    def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         """Advances the display; without a terminal, a line."""
-        self._show(stage, stage, done, total, note)
+        self._show(stage, stage, done, total=total, note=note)
         if self.plain:
             self.message(f"{stage}  {done}/{total}  {note}".rstrip())
 
@@ -85,7 +85,7 @@ class RunReporter:
         self._hits += candidate.reused is not None
         self._failures += candidate.failure is not None
 
-    def _show(self, key: str, description: str, done: int, total: int, note: str) -> None:
+    def _show(self, key: str, description: str, done: int, *, total: int, note: str) -> None:
         if key not in self._tasks:
             self._tasks[key] = self._progress.add_task(description, total=total, note=note)
         # More than the total: candidates drawn for failed ones, or after hard stagnation avoidance.

@@ -19,7 +19,7 @@ class Reporter(Protocol):
         """A candidate was recorded, and the strategy was told of it."""
         ...
 
-    def training(self, stage: str, done: int, total: int, note: str) -> None:
+    def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         """Progress of a stage that follows the search."""
         ...
 
@@ -37,5 +37,5 @@ class Silent:
     def candidate(self, candidate: Candidate, strategy: Strategy) -> None:
         """Shows nothing."""
 
-    def training(self, stage: str, done: int, total: int, note: str) -> None:
+    def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         """Shows nothing."""

@@ -30,7 +30,7 @@ from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.individual import Individual
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import describe_engine, device_name, with_engine
+from jaxevo.training.engines import describe_search_engine, device_name, with_engine
 from jaxevo.versions import changed_versions
 
 _TIME_RESERVE = 1.2  # on the time that what follows the search should take
@@ -72,7 +72,7 @@ def run_search(task: Task, reporter: Reporter) -> Result:
             return result
         # Explore, choose the winner, finish.
         evaluator = make_evaluator(task)
-        winner = _explore_and_choose(task, ledger, evaluator, reporter)
+        winner = _explore_and_choose(task, ledger, evaluator, reporter=reporter)
         finisher = Finisher(
             config=task.config,
             workdir=task.workdir,
@@ -92,7 +92,7 @@ def find_winner(task: Task, reporter: Reporter) -> Individual:
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
     with _opened(task, reporter) as ledger:
-        return _explore_and_choose(task, ledger, make_evaluator(task), reporter)
+        return _explore_and_choose(task, ledger, make_evaluator(task), reporter=reporter)
 
 
 def make_evaluator(task: Task) -> Evaluator:
@@ -102,7 +102,7 @@ def make_evaluator(task: Task) -> Evaluator:
     data = TrainingData.drawn(task.data.train, config.data.train_examples, config.seed)
     stopwatch = Stopwatch()
     stopwatch.add("data", task.data_seconds)
-    return Evaluator(config, builder, data, task.data.validation, stopwatch)
+    return Evaluator(config, builder, data, validation=task.data.validation, stopwatch=stopwatch)
 
 
 @contextlib.contextmanager
@@ -120,14 +120,14 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[Ledger]:
 
 
 def _explore_and_choose(
-    task: Task, ledger: Ledger, evaluator: Evaluator, reporter: Reporter
+    task: Task, ledger: Ledger, evaluator: Evaluator, *, reporter: Reporter
 ) -> Individual:
     """The first two phases."""
     if task.data.summary is not None:
         reporter.message(task.data.summary.describe())
     # At the start, say which engine is used and how long the search may take.
     if not ledger.candidates:
-        reporter.message(describe_engine(task.config))
+        reporter.message(describe_search_engine(task.config))
         reporter.message(describe_estimate(evaluator))
     # Evaluate the candidates, then train the best again.
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:
@@ -143,7 +143,7 @@ def _explore_and_choose(
             out_of_time=lambda: _out_of_time(task, ledger, evaluator.stopwatch),
         )
         explorer.run()
-        return choose(task.config, ledger, dispatcher.evaluate, reporter)
+        return choose(task.config, ledger, dispatcher.evaluate, reporter=reporter)
 
 
 def _out_of_time(task: Task, ledger: Ledger, stopwatch: Stopwatch) -> bool:

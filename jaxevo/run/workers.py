@@ -162,8 +162,13 @@ class Workers:
         # A fork of a process that uses JAX can deadlock.
         spawn = multiprocessing.get_context("spawn")
         pipe, other = spawn.Pipe()
-        arguments = (other, self.setup, self.build, self.limits.worker_memory_limit, os.getpid())
-        process = spawn.Process(target=_work, args=arguments, name="jaxevo worker", daemon=True)
+        process = spawn.Process(
+            target=_work,
+            args=(other, self.setup, self.build),
+            kwargs={"memory_limit": self.limits.worker_memory_limit, "parent": os.getpid()},
+            name="jaxevo worker",
+            daemon=True,
+        )
         process.start()
         other.close()  # the pipe ends with the process
         self._workers.append(_Worker(process, pipe, self.limits.candidates_per_worker))
@@ -258,7 +263,7 @@ def _how_it_ended(process: Any) -> str:
 
 
 def _work(
-    pipe: connection.Connection, setup: Setup, build: Build, memory_limit: int, parent: int
+    pipe: connection.Connection, setup: Setup, build: Build, *, memory_limit: int, parent: int
 ) -> None:
     """A worker's life."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # even while a candidate hangs
@@ -299,14 +304,14 @@ def build_evaluate(setup: Setup) -> Evaluate:
         data = TrainingData.of(train, arrays["subset"])
     # Build the evaluator, and compile the program that all genomes share.
     builder = NetworkBuilder.for_images(setup.config.network, train.images, setup.num_classes)
-    evaluator = Evaluator(setup.config, builder, data, validation)
+    evaluator = Evaluator(setup.config, builder, data, validation=validation)
     evaluator.warm_up()
     return evaluator.evaluate
 
 
 @contextlib.contextmanager
 def start_workers(
-    limits: WorkerConfig, config: SearchConfig, data: SearchData, subset: np.ndarray
+    limits: WorkerConfig, config: SearchConfig, data: SearchData, *, subset: np.ndarray
 ) -> Iterator[Workers]:
     """Workers that train as `Evaluator` does on this data, and end with the block.
 

@@ -31,7 +31,7 @@ def operand_is_projected(state: int, op: Op) -> bool:
 
 
 def measure(
-    genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], num_classes: int
+    genome: Genome, config: NetworkConfig, image_shape: tuple[int, int, int], *, num_classes: int
 ) -> Complexity:
     """Counts for images `(height, width, channels)`.
 

@@ -145,7 +145,7 @@ class Genome:
 
 
 def expect_keys(
-    data: Any, where: str, required: Iterable[str], optional: Iterable[str] = ()
+    data: Any, where: str, required: Iterable[str], *, optional: Iterable[str] = ()
 ) -> None:
     if not isinstance(data, Mapping):
         raise ValueError(f"{where}: expected an object, found {type(data).__name__}")

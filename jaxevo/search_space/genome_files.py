@@ -40,7 +40,7 @@ def loads(text: str) -> tuple[Genome, dict[str, Any]]:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"not a JSON document ({error})") from None
-    expect_keys(data, "genome file", ("schema", "genome"), ("metadata",))
+    expect_keys(data, "genome file", ("schema", "genome"), optional=("metadata",))
     if data["schema"] != SCHEMA_VERSION:
         raise ValueError(
             f"schema {data['schema']!r} is not known; this version reads schema {SCHEMA_VERSION}"

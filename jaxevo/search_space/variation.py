@@ -36,19 +36,21 @@ def random_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> G
     return Genome(normal, reduction)
 
 
-def crossover(rng: np.random.Generator, parent_1: Genome, parent_2: Genome, bias: float) -> Genome:
+def crossover(
+    rng: np.random.Generator, parent_1: Genome, parent_2: Genome, *, bias: float
+) -> Genome:
     """Merges two genomes node by node, the normal and the reduction cell separately ("crossover").
 
     A node with its edges comes from `parent_1` with probability `bias` (tau_cross), else from
     `parent_2`; the longer cell gives the nodes that the other does not have.
     """
     return Genome(
-        _cross_cells(rng, parent_1.normal, parent_2.normal, bias),
-        _cross_cells(rng, parent_1.reduction, parent_2.reduction, bias),
+        _cross_cells(rng, parent_1.normal, parent_2.normal, bias=bias),
+        _cross_cells(rng, parent_1.reduction, parent_2.reduction, bias=bias),
     )
 
 
-def _cross_cells(rng: np.random.Generator, cell_1: Cell, cell_2: Cell, bias: float) -> Cell:
+def _cross_cells(rng: np.random.Generator, cell_1: Cell, cell_2: Cell, *, bias: float) -> Cell:
     pairs = zip(cell_1.nodes, cell_2.nodes, strict=False)
     merged = tuple(node_1 if rng.random() <= bias else node_2 for node_1, node_2 in pairs)
     longer = max(cell_1, cell_2, key=lambda cell: cell.num_nodes)
@@ -59,6 +61,7 @@ def mutate(
     rng: np.random.Generator,
     genome: Genome,
     op_prob: float,
+    *,
     edge_prob: float,
     add_prob: float,
     max_nodes: int,
@@ -69,7 +72,7 @@ def mutate(
     """
     after_op = mutate_op(rng, genome, op_prob)
     after_edge = mutate_edge(rng, after_op, edge_prob)
-    after_add = add_node(rng, after_edge, add_prob, max_nodes)
+    after_add = add_node(rng, after_edge, add_prob, max_nodes=max_nodes)
     steps = (
         ("op_mutation", genome, after_op),
         ("edge_mutation", after_op, after_edge),
@@ -88,7 +91,9 @@ def mutate_op(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
     name, k, operand = _random_operand(rng, genome)
     node = genome.cell(name).nodes[k]
     op = _choice(rng, [op for op in OPS if op != node.ops[operand]])
-    return _with_node(genome, name, k, dataclasses.replace(node, ops=_put(node.ops, operand, op)))
+    return _with_node(
+        genome, name, k, node=dataclasses.replace(node, ops=_put(node.ops, operand, op))
+    )
 
 
 def mutate_edge(rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
@@ -109,10 +114,10 @@ def mutate_edge(rng: np.random.Generator, genome: Genome, prob: float) -> Genome
     if not others:
         return genome
     inputs = _put(node.inputs, operand, _choice(rng, others))
-    return _with_node(genome, name, k, dataclasses.replace(node, inputs=inputs))
+    return _with_node(genome, name, k, node=dataclasses.replace(node, inputs=inputs))
 
 
-def add_node(rng: np.random.Generator, genome: Genome, prob: float, max_nodes: int) -> Genome:
+def add_node(rng: np.random.Generator, genome: Genome, prob: float, *, max_nodes: int) -> Genome:
     """Appends a random node to a random cell with probability `prob` (tau_b).
 
     A cell that has `max_nodes` already stays as it is.
@@ -151,6 +156,6 @@ def _put(pair: tuple[T, T], position: int, item: T) -> tuple[T, T]:
     return (item, pair[1]) if position == 0 else (pair[0], item)
 
 
-def _with_node(genome: Genome, name: str, k: int, node: Node) -> Genome:
+def _with_node(genome: Genome, name: str, k: int, *, node: Node) -> Genome:
     nodes = genome.cell(name).nodes
     return genome.with_cell(name, Cell((*nodes[:k], node, *nodes[k + 1 :])))

@@ -51,7 +51,7 @@ class AgingEvolution(Generational):
             return mutate_op(rng, genome, 1.0), "op_mutation"
         if mutation == 1:
             return mutate_edge(rng, genome, 1.0), "edge_mutation"
-        return add_node(rng, genome, 1.0, config.max_nodes), "add_node"
+        return add_node(rng, genome, 1.0, max_nodes=config.max_nodes), "add_node"
 
     def _select(self) -> None:
         """The oldest die; among individuals of one generation the smaller id is the older."""

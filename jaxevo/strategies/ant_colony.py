@@ -44,7 +44,7 @@ class AntColony(Generational):
     """
 
     def __init__(
-        self, config: EvolutionConfig, colony: ColonyConfig, seed: int, fits: Fits | None = None
+        self, config: EvolutionConfig, colony: ColonyConfig, seed: int, *, fits: Fits | None = None
     ) -> None:
         super().__init__(config, seed, fits)
         self.colony = colony

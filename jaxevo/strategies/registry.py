@@ -14,6 +14,6 @@ from jaxevo.strategies.regularized import RegularizedEvolution
 def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
     """The strategy of a search, at its beginning; it draws only genomes that `fits` is true for."""
     if config.strategy == "aco":
-        return AntColony(config.evolution, config.colony, config.seed, fits)
+        return AntColony(config.evolution, config.colony, config.seed, fits=fits)
     kinds = {"rea": RegularizedEvolution, "aging": AgingEvolution, "random": RandomSearch}
     return kinds[config.strategy](config.evolution, config.seed, fits)

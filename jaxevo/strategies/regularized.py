@@ -77,12 +77,17 @@ class RegularizedEvolution(Generational):
         ]
         genome = parents[0].genome
         if config.crossover:
-            genome = crossover(rng, genome, parents[1].genome, config.crossover_bias)
+            genome = crossover(rng, genome, parents[1].genome, bias=config.crossover_bias)
         # The rates are raised by soft avoidance, which is the first event, and stay so.
         op_prob = config.stagnant_op_mutation_prob if self.events else config.op_mutation_prob
         edge_prob = config.stagnant_edge_mutation_prob if self.events else config.edge_mutation_prob
         genome, mutations = mutate(
-            rng, genome, op_prob, edge_prob, config.add_node_prob, config.max_nodes
+            rng,
+            genome,
+            op_prob,
+            edge_prob=edge_prob,
+            add_prob=config.add_node_prob,
+            max_nodes=config.max_nodes,
         )
         operators = (*(["crossover"] if config.crossover else []), *mutations)
         return Individual(

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxevo.config import TrainingConfig
@@ -28,18 +29,27 @@ from jaxevo.training.schedule import make_plan
 from jaxevo.training.trainer import Trainer
 
 
+def _run_epochs(graphdef: nnx.GraphDef, batch_size: int, *args: Any) -> Any:
+    """`run_epoch` with a state, inputs, an order and a key for each candidate."""
+    epoch = functools.partial(run_epoch, graphdef, batch_size)
+    return jax.vmap(epoch, in_axes=(0, 0, None, None, 0, None, 0, None))(*args)
+
+
+def _predict_chunks(graphdef: nnx.GraphDef, batch_size: int, *args: Any) -> Any:
+    """`predict_chunk` with weights and inputs for each candidate."""
+    predict = functools.partial(predict_chunk, graphdef, batch_size)
+    return jax.vmap(predict, in_axes=(0, 0, 0, None))(*args)
+
+
 class BatchedTrainer:
     """Trains `L` candidates at once, each as its `Trainer` would, but for rounding."""
 
     def __init__(self, single: Trainer, candidates: int):
         self.candidates = candidates
         self.batch_size = single.batch_size
-        epoch = functools.partial(run_epoch, single.graphdef, single.batch_size)
-        predict = functools.partial(predict_chunk, single.graphdef, single.batch_size)
-        mapped_epoch = jax.vmap(epoch, in_axes=(0, 0, None, None, 0, None, 0, None))
-        mapped_predict = jax.vmap(predict, in_axes=(0, 0, 0, None))
-        self._epoch = Program(mapped_epoch, (0,), single.stopwatch)
-        self._predict = Program(mapped_predict, (), single.stopwatch)
+        constants = (single.graphdef, single.batch_size)
+        self._epoch = Program(_run_epochs, constants, (0,), stopwatch=single.stopwatch)
+        self._predict = Program(_predict_chunks, constants, (), stopwatch=single.stopwatch)
         # Divide the candidates among as many devices as divide their number.
         devices = jax.devices()
         number = max(n for n in range(1, len(devices) + 1) if candidates % n == 0)
@@ -52,6 +62,7 @@ class BatchedTrainer:
         starts: Sequence[tuple[TrainState, tuple[Any, ...]]],
         data: TrainingData,
         config: TrainingConfig,
+        *,
         seeds: Sequence[Seed],
     ) -> tuple[tuple[Weights, Any], list[float]]:
         """Trains from at most `L` pairs of state and module inputs.
@@ -72,7 +83,9 @@ class BatchedTrainer:
         worst = np.zeros(self.candidates)
         for epoch in range(config.epochs):
             drawn = [
-                draw_epoch(seeds[i], epoch, data.subset, self.batch_size, len(labels))
+                draw_epoch(
+                    seeds[i], epoch, data.subset, batch_size=self.batch_size, length=len(labels)
+                )
                 for i in filled
             ]
             orders = np.stack([order for order, _ in drawn])

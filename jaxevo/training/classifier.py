@@ -30,7 +30,7 @@ from jaxevo.training.checkpoints import (
     unflatten,
 )
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import CompiledEngine
+from jaxevo.training.engines import make_full_engine
 from jaxevo.training.fit import fit
 from jaxevo.training.inputs import check_images, class_numbers
 from jaxevo.training.predictor import Predictor
@@ -106,7 +106,7 @@ class Classifier:
 
     @classmethod
     def of(
-        cls, model: Architecture, builder: NetworkBuilder, source: Source, network: Any
+        cls, model: Architecture, builder: NetworkBuilder, source: Source, *, network: Any
     ) -> Classifier:
         """A classifier of the trained network, with a program of its own."""
         return cls(model, builder, source, network, Trainer(split(network).graphdef, _BATCH_SIZE))
@@ -157,7 +157,7 @@ class Classifier:
             raise CheckpointError(
                 f"{folder} does not describe its network ({reason}); train again"
             ) from None
-        return cls.of(model, builder, source, network)
+        return cls.of(model, builder, source, network=network)
 
     def save(self, folder: pathlib.Path) -> None:
         """Writes the weights with the model, the shape of the images, and the data trained on."""
@@ -256,7 +256,7 @@ def load_network(
 def _restore(
     model: Architecture, builder: NetworkBuilder, source: Source, weights: dict[str, np.ndarray]
 ) -> Classifier:
-    return Classifier.of(model, builder, source, load_network(builder, model, weights))
+    return Classifier.of(model, builder, source, network=load_network(builder, model, weights))
 
 
 def train_classifiers(
@@ -267,6 +267,7 @@ def train_classifiers(
     source: Source,
     config: TrainingConfig,
     seeds: Sequence[int],
+    engine: str = "auto",
     train_examples: int = 0,
     folder: pathlib.Path | None = None,
     on_epoch: Callable[[int, int, float], None] = lambda seed, epoch, loss: None,
@@ -281,6 +282,7 @@ def train_classifiers(
         source: Where they are from.
         config: The training.
         seeds: Of the trainings.
+        engine: What `engines.settle_engine` gives for the folder.
         train_examples: Each seed draws a stratified subset of so many images anew; 0 takes all.
         folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of
             the same arguments. No other training may use it.
@@ -290,21 +292,21 @@ def train_classifiers(
     Yields:
         Each classifier, and the seconds of its training. Raises `DivergedError`.
     """
-    engine = CompiledEngine(builder, config.batch_size)
+    trains = make_full_engine(engine, model, builder, batch_size=config.batch_size)
     everything = TrainingData.of(train)
     for seed in seeds:
         # Draw the subset and the initial weights of this seed, and train.
         subset = training_subset(train.labels, train_examples, seed)
-        prepared = engine.prepare(model, (seed,))
+        prepared = trains.prepare(model, (seed,))
         trained = fit(
             prepared,
             everything.with_subset(subset),
             config,
-            (seed,),
+            seed=(seed,),
             checkpoints=Checkpoints(folder / f"seed{seed}") if folder else None,
             identity={"seed": seed},
             on_epoch=functools.partial(on_epoch, seed),
             message=message,
         )
-        network = engine.network(model, trained.state.weights)
-        yield Classifier(model, builder, source, network, prepared.trainer), trained.seconds
+        network = trains.network(model, trained.state.weights)
+        yield Classifier.of(model, builder, source, network=network), trained.seconds

@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import concurrent.futures
+import pathlib
 from typing import Any, Protocol
 
 import jax
 
 from jaxevo import machine
+from jaxevo.checked import CheckedFields
 from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, check_known, replace
 from jaxevo.errors import InputError
+from jaxevo.files import read_json, write_json
 from jaxevo.networks import native
 from jaxevo.networks.baselines import Architecture
 from jaxevo.networks.builder import NetworkBuilder, Weights, set_weights, split
@@ -27,6 +30,8 @@ from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.data import TrainingData
 from jaxevo.training.fit import Prepared
 from jaxevo.training.trainer import Trainer
+
+_RECORD = "engine.json"  # in the folder of a full training's checkpoints
 
 
 class Engine(Protocol):
@@ -124,6 +129,7 @@ class UniversalEngine:
         builder: NetworkBuilder,
         batch_size: int,
         max_nodes: int,
+        *,
         stopwatch: Stopwatch | None = None,
     ):
         self.builder = builder
@@ -136,7 +142,7 @@ class UniversalEngine:
             self.builder.network,
             self.max_nodes,
             self.builder.image_shape,
-            self.builder.num_classes,
+            num_classes=self.builder.num_classes,
         )
 
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
@@ -178,6 +184,10 @@ def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 
     reason = why_not_native(network, candidates_per_step)
     if name == "native" and reason:
         raise InputError(f"engine=native cannot run: {reason}; or use engine=universal")
+    if name == "universal" and network.conv_kind != "separable":
+        raise InputError(
+            f"engine=universal has no {network.conv_kind} convolutions; use engine=compiled"
+        )
     if name != "auto":
         return name
     if jax.default_backend() != "cpu" or network.conv_kind != "separable":
@@ -198,14 +208,19 @@ def with_engine(config: SearchConfig) -> SearchConfig:
     return replace(config, {"engine": engine})
 
 
-def describe_engine(config: SearchConfig) -> str:
+def describe_engine(engine: str, network: NetworkConfig, candidates_per_step: int = 1) -> str:
     """The engine in words; of a slower one, also what would bring the native one."""
-    if config.engine == "native":
+    if engine == "native":
         return f"engine native, {native.kernels_name()}"
-    if config.engine == "universal":
-        reason = why_not_native(config.network, config.candidates_per_step)
+    if engine == "universal":
+        reason = why_not_native(network, candidates_per_step)
         return "engine universal" + (f", slower than native: {reason}" if reason else "")
-    return f"engine {config.engine}"
+    return f"engine {engine}"
+
+
+def describe_search_engine(config: SearchConfig) -> str:
+    """The engine of a search in words."""
+    return describe_engine(config.engine, config.network, config.candidates_per_step)
 
 
 def device_name(engine: str) -> str:
@@ -214,10 +229,60 @@ def device_name(engine: str) -> str:
     return f"{name}, native {native.kernels_name()}" if engine == "native" else name
 
 
+def settle_engine(
+    name: str, model: Architecture, network: NetworkConfig, *, folder: pathlib.Path | None = None
+) -> str:
+    """The engine of a model's full training: `auto` goes on with the one that its folder names.
+
+    Args:
+        name: One of `config.ENGINES`.
+        model: A hand-designed one is always compiled.
+        network: How a genome becomes a network.
+        folder: Of the training's checkpoints; is made, and takes the engine's name.
+
+    Raises:
+        InputError: The engine cannot train the model, or the folder names another one.
+    """
+    begun = None if folder is None else _begun_with(folder)
+    chosen = begun if begun and name == "auto" else name
+    if isinstance(model, Genome):
+        chosen = choose_engine(chosen, network)
+    elif chosen in ("auto", "compiled"):
+        chosen = "compiled"
+    else:
+        raise InputError(f"engine={chosen} is for genomes; {model.name} has engine=compiled")
+    if begun and chosen != begun:
+        raise InputError(f"{folder} holds a training by engine={begun}; give another folder")
+    if folder is not None and begun is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / _RECORD, {"engine": chosen})
+    return chosen
+
+
+def _begun_with(folder: pathlib.Path) -> str | None:
+    """The engine of the training in this folder, if there is one."""
+    record = folder / _RECORD
+    if record.exists():
+        return CheckedFields(str(record), read_json(record)).take("engine", str)
+    # Before version 0.3 all were trained by one engine, and it was not recorded.
+    return "compiled" if any(folder.glob("seed*")) else None
+
+
+def make_full_engine(
+    name: str, model: Architecture, builder: NetworkBuilder, *, batch_size: int
+) -> Any:
+    """The engine of a name for one model: a genome's cells have no more slots than it has nodes."""
+    if not isinstance(model, Genome):
+        return CompiledEngine(builder, batch_size)
+    max_nodes = max(cell.num_nodes for cell in model.cells)
+    return make_engine(name, builder, batch_size, max_nodes=max_nodes)
+
+
 def make_engine(
     name: str,
     builder: NetworkBuilder,
     batch_size: int,
+    *,
     max_nodes: int,
     stopwatch: Stopwatch | None = None,
 ) -> Engine:
@@ -227,7 +292,7 @@ def make_engine(
     """
     chosen = choose_engine(name, builder.network)
     if chosen == "native":
-        return NativeEngine(builder, batch_size, max_nodes, stopwatch)
+        return NativeEngine(builder, batch_size, max_nodes, stopwatch=stopwatch)
     if chosen == "universal":
-        return UniversalEngine(builder, batch_size, max_nodes, stopwatch)
+        return UniversalEngine(builder, batch_size, max_nodes, stopwatch=stopwatch)
     return CompiledEngine(builder, batch_size, stopwatch)

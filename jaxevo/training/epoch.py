@@ -81,7 +81,7 @@ def run_epoch(
         The state after the epoch, and the mean loss.
     """
 
-    def loss_fn(params, stats, batch, classes, dropout_key):
+    def loss_fn(params, stats, batch, *, classes, dropout_key):
         # copy: merged variables that are not differentiated could not be updated otherwise
         module = nnx.merge(graphdef, params, stats, copy=True)
         logits = module(batch, *inputs, train=True, dropout_key=dropout_key)
@@ -97,13 +97,15 @@ def run_epoch(
         batch = augment(augmentation_key, images[index], settings.bounds)
         # Gradient of the loss, and the batch's statistics for the running averages.
         gradient = jax.value_and_grad(loss_fn, has_aux=True)
-        (loss, batch_stats), grads = gradient(params, stats, batch, labels[index], step_key)
-        stats = moving_average(stats, batch_stats, count, BATCH_NORM_MOMENTUM)
+        (loss, batch_stats), grads = gradient(
+            params, stats, batch, classes=labels[index], dropout_key=step_key
+        )
+        stats = moving_average(stats, batch_stats, count, decay=BATCH_NORM_MOMENTUM)
         # Adam's step at the schedule's rate.
         updates, optimizer = ADAM.update(grads, optimizer, params)
         rate = settings.schedule(count)
         params = jax.tree.map(lambda p, u: p - rate * u, params, updates)
-        average = moving_average(average, (params, stats), count, settings.weight_average)
+        average = moving_average(average, (params, stats), count, decay=settings.weight_average)
         return TrainState(params, stats, optimizer, count + 1, average), total + loss
 
     state, total = jax.lax.fori_loop(0, steps, step, (state, jnp.zeros(())))
@@ -131,7 +133,9 @@ def cross_entropy(logits: jax.Array, labels: jax.Array, smoothing: jax.Array | f
     return jax.nn.logsumexp(logits, -1) - (1 - smoothing) * own - smoothing * logits.mean(-1)
 
 
-def moving_average(average: Tree, values: Tree, step: jax.Array, decay: jax.Array | float) -> Tree:
+def moving_average(
+    average: Tree, values: Tree, step: jax.Array, *, decay: jax.Array | float
+) -> Tree:
     """Averages with a decay that is smaller in the first steps, so that the start is forgotten.
 
     A decay of 0 gives the last values.
@@ -143,7 +147,7 @@ def moving_average(average: Tree, values: Tree, step: jax.Array, decay: jax.Arra
 
 
 def draw_epoch(
-    seed: Seed, epoch: int, subset: np.ndarray, batch_size: int, length: int
+    seed: Seed, epoch: int, subset: np.ndarray, *, batch_size: int, length: int
 ) -> tuple[np.ndarray, jax.Array]:
     """Draws an epoch's order of images and its key from the training's seed.
 

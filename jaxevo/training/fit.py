@@ -58,8 +58,8 @@ def fit(
     prepared: Prepared,
     data: TrainingData,
     config: TrainingConfig,
-    seed: Seed,
     *,
+    seed: Seed,
     checkpoints: Checkpoints | None = None,
     identity: Mapping[str, Any] | None = None,
     on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
@@ -95,7 +95,7 @@ def fit(
         check_loss(loss, epoch)
         if saver is not None:
             seconds = seconds_before + time.perf_counter() - begin
-            saver.save_if_due(epoch, state, loss, seconds, last=epoch == config.epochs)
+            saver.save_if_due(epoch, state, loss, seconds=seconds, last=epoch == config.epochs)
         on_epoch(epoch, loss)
     # The last step's loss is of the weights before it.
     check_weights(state.weights)
@@ -140,7 +140,7 @@ class _Saver:
         return epoch, seconds
 
     def save_if_due(
-        self, epoch: int, state: TrainState, loss: float, seconds: float, *, last: bool
+        self, epoch: int, state: TrainState, loss: float, *, seconds: float, last: bool
     ) -> None:
         """Saves after the first and the last epoch, and after others that took long enough."""
         begin = time.perf_counter()

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from jaxevo.training.programs import jitted
+
 _BATCH = 32
 _MAX_SINGLES = 4  # images that are faster one by one than in a batch that is filled up
 
@@ -33,13 +35,7 @@ class Predictor:
         # A plain list: handing over the state itself costs 2 ms a call, more than a small network.
         leaves, structure = jax.tree.flatten(state)
         self._weights = jax.device_put(leaves)
-
-        def probabilities(weights: list[jax.Array], images: jax.Array) -> jax.Array:
-            module = nnx.merge(graphdef, jax.tree.unflatten(structure, weights))
-            logits = module(images, train=False)
-            return jax.nn.softmax(logits.astype(jnp.float32))
-
-        self._program = jax.jit(probabilities)
+        self._program = jitted(_probabilities, (graphdef, structure))
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
         """Probabilities, float32 `[M, num_classes]`, of uint8 images `[M, H, W, C]`."""
@@ -52,6 +48,14 @@ class Predictor:
             probabilities = np.asarray(self._program(self._weights, padded))
             found[part] = probabilities[: len(batch)]
         return found
+
+
+def _probabilities(
+    graphdef: nnx.GraphDef, structure: Any, weights: list[jax.Array], images: jax.Array
+) -> jax.Array:
+    module = nnx.merge(graphdef, jax.tree.unflatten(structure, weights))
+    logits = module(images, train=False)
+    return jax.nn.softmax(logits.astype(jnp.float32))
 
 
 def _parts(number: int) -> Iterator[slice]:

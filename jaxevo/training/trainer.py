@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,17 +43,18 @@ class Trainer:
         self.graphdef = graphdef
         self.batch_size = batch_size
         self.stopwatch = stopwatch or Stopwatch()
-        epoch = functools.partial(run_epoch, graphdef, batch_size)
-        predict = functools.partial(predict_chunk, graphdef, batch_size)
-        self._epoch = Program(epoch, (0,), self.stopwatch)
-        self._predict = Program(predict, (), self.stopwatch)
+        constants = (graphdef, batch_size)
+        self._epoch = Program(run_epoch, constants, (0,), stopwatch=self.stopwatch)
+        self._predict = Program(predict_chunk, constants, (), stopwatch=self.stopwatch)
 
     def compile(self, state: TrainState, inputs: tuple[Any, ...], data: TrainingData) -> None:
         """Compiles both programs, so that a training on data of these shapes begins at once."""
         # An epoch over the shapes alone: values of the settings are arguments of the program.
         steps, settings = make_plan(TrainingConfig(), self.batch_size, len(data.labels))
         everything = np.arange(len(data.labels))
-        order, key = draw_epoch((0,), 0, everything, self.batch_size, len(data.labels))
+        order, key = draw_epoch(
+            (0,), 0, everything, batch_size=self.batch_size, length=len(data.labels)
+        )
         arguments = (order, steps, key, settings)
         self._epoch.compile(state, inputs, data.images, data.labels, *arguments)
         # A chunk of predictions.
@@ -91,7 +91,9 @@ class Trainer:
         """
         steps, settings = make_plan(config, self.batch_size, len(data.subset))
         for epoch in range(first_epoch, config.epochs):
-            order, key = draw_epoch(seed, epoch, data.subset, self.batch_size, len(data.labels))
+            order, key = draw_epoch(
+                seed, epoch, data.subset, batch_size=self.batch_size, length=len(data.labels)
+            )
             state, loss = self._epoch(
                 state, inputs, data.images, data.labels, order, steps, key, settings
             )

@@ -32,12 +32,16 @@ def test_other_names_are_refused_unless_mapped() -> None:
     message = data_error(lambda: map_classes(("Dog", "cat"), ("cat", "dog"), "pets"), "class Dog")
     assert "class_map=Dog=dog," in message
     renamed = {"Dog": "dog"}
-    assert map_classes(("Dog", "cat"), ("cat", "dog"), "pets", renamed).tolist() == [1, 0]
+    assert map_classes(("Dog", "cat"), ("cat", "dog"), "pets", class_map=renamed).tolist() == [1, 0]
     data_error(
         lambda: map_classes(("0", "1"), WORDS, "x"), "class 0", "zero", "class_map=0=...,1=..."
     )
-    data_error(lambda: map_classes(("a", "b"), ("a", "b"), "x", {"c": "a"}), "class_map names c")
-    data_error(lambda: map_classes(("a", "b"), ("a", "b"), "x", {"a": "b"}), "two classes", "b")
+    data_error(
+        lambda: map_classes(("a", "b"), ("a", "b"), "x", class_map={"c": "a"}), "class_map names c"
+    )
+    data_error(
+        lambda: map_classes(("a", "b"), ("a", "b"), "x", class_map={"a": "b"}), "two classes", "b"
+    )
 
 
 def test_class_maps_are_parsed() -> None:

@@ -91,11 +91,13 @@ def test_impossible_splits(unique: str) -> None:
     data_error(lambda: load_search_data(unique, image_size=10**9), "image_size")
     data_error(lambda: load_search_data(unique, resize="squash"), "resize=squash", "mnist_box")
     data_error(
-        lambda: splits.split_off(np.array([0, 0, 0, 1]), 0.5, 0, "the part"),
+        lambda: splits.split_off(np.array([0, 0, 0, 1]), 0.5, 0, what="the part"),
         "class 1",
         "fewer than 2",
     )
-    data_error(lambda: splits.split_off(np.array([], np.int32), 0.5, 0, "the part"), "the part")
+    data_error(
+        lambda: splits.split_off(np.array([], np.int32), 0.5, 0, what="the part"), "the part"
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_impossible_splits(unique: str) -> None:
 def test_every_class_is_on_both_sides(counts: tuple[int, ...], fraction: float) -> None:
     labels = np.repeat(np.arange(len(counts)), counts)
     for seed in range(20):
-        rest, off = splits.split_off(labels, fraction, seed, "the part")
+        rest, off = splits.split_off(labels, fraction, seed, what="the part")
         assert sorted([*rest, *off]) == list(range(len(labels)))
         assert len(off) == math.ceil(len(labels) * fraction)
         assert set(labels[rest]) == set(labels[off]) == set(labels)
@@ -114,7 +116,7 @@ def test_every_class_is_on_both_sides(counts: tuple[int, ...], fraction: float) 
 def test_a_class_of_one_image_is_refused_by_its_name() -> None:
     labels = np.array([0] * 9 + [1])
     data_error(
-        lambda: splits.split_off(labels, 0.5, 0, "the part", ("cat", "dog")),
+        lambda: splits.split_off(labels, 0.5, 0, what="the part", class_names=("cat", "dog")),
         "class dog",
         "fewer than 2",
     )

@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
+from jaxevo.config import NetworkConfig
 from jaxevo.config.presets import RECIPES
 from jaxevo.intervals import accuracy_interval
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training.checkpoints import load_weights
+from jaxevo.training.engines import choose_engine
 from jaxevo.versions import versions
 
 EVAL = REPOSITORY / "launch" / "eval.py"
@@ -29,6 +31,7 @@ TINY = ("--channels=2", "--num_normal_cells=1")
 RECIPE = ("--recipe=modern", "--label_smoothing=0.0")  # what is given overrides the recipe
 # D=2 on 8x8x1: projection 2 + norm 4, 3x3 with 1x1 18 + 4 + norm 4, and 4 channels to 10 classes:
 # 32 + 50.
+ENGINE = choose_engine("auto", NetworkConfig())
 PARAMETERS, MULTIPLY_ADDS = 82, 64 * (2 + 18 + 4) + 40
 # Fails at any use of jax, whose import takes seconds.
 WITHOUT_JAX = f"""
@@ -110,6 +113,7 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
         "parameters": PARAMETERS,
         "multiply_adds": MULTIPLY_ADDS,
         "genome": GENOME.to_dict(),
+        "engine": ENGINE,
         "training": {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "rate_decay": 0.01}
         | RECIPES["modern"]
         | {"label_smoothing": 0.0},
@@ -121,9 +125,10 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
     assert score["mean"] == pytest.approx(sum(accuracies) / 2)
     assert score["std"] == pytest.approx(abs(accuracies[0] - accuracies[1]) / 2**0.5)
     assert 0 <= score["interval"][0] <= score["mean"] <= score["interval"][1] <= 1
-    data, first, *epochs, result, size = out.splitlines()
+    data, first, engine, *epochs, result, size = out.splitlines()
     assert data.startswith("digits: 1,437 training images, 360 for the test (a fixed 20% of")
     assert first.startswith("0.00 M parameters (paper: EvoA 0.22 M")
+    assert engine.startswith(f"engine {ENGINE}")
     assert [line.rsplit(" ", 1)[0] for line in epochs] == [
         "seed 5  epoch 1/1  loss",
         "seed 6  epoch 1/1  loss",
@@ -161,10 +166,10 @@ def test_saved_weights_have_the_same_accuracy(
         "multiply_adds",
         "genome",
         "versions",
-        "device",
     )
+    assert before["device"].startswith(document["device"])  # the kernels that trained follow
     assert {name: document[name] for name in same} == {name: before[name] for name in same}
-    assert document.keys() == {*same, "scores", "seconds"}
+    assert document.keys() == {*same, "device", "scores", "seconds"}
     assert f"{accuracy:.2%}" in out
 
 
@@ -249,6 +254,15 @@ WRONG_USES = [
     (
         "--weights=best --workdir=new",
         "--workdir is for training; with --weights nothing is trained",
+    ),
+    ("--model=small_cnn --engine=native", "--engine is for genomes; small_cnn is as it is"),
+    (
+        "--weights=best --engine=native",
+        "--engine is for training; with --weights nothing is trained",
+    ),
+    (
+        "--genome=tiny.json --engine=fast",
+        "flag --engine=fast: value should be one of <auto|native|universal|compiled>",
     ),
     ("--weights=best --save=new", "--save is for training; with --weights nothing is trained"),
     (

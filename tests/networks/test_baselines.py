@@ -59,7 +59,7 @@ def test_sizes_by_hand(baseline, image_shape, classes, expected):
 @pytest.mark.parametrize("image_shape", [(8, 8, 1), (13, 6, 3)])
 def test_what_is_built_has_these_sizes(name, image_shape, monkeypatch):
     monkeypatch.setattr(ops, "_MAX_SHIFTED", 0)  # convolutions appear as such
-    module = Baseline(name).build(image_shape, 5, "float32", (1, 2))
+    module = Baseline(name).build(image_shape, 5, "float32", seed=(1, 2))
     _, params, _ = split(module)
     traced = jax.make_jaxpr(lambda images: module(images, train=False))(
         np.zeros((1, *image_shape), np.uint8)
@@ -78,7 +78,7 @@ def test_what_is_built_has_these_sizes(name, image_shape, monkeypatch):
 
 def test_a_seed_decides_the_weights():
     first, same, other = (
-        split(SMALL.build((8, 8, 1), 10, "float32", seed))[1] for seed in (0, 0, 1)
+        split(SMALL.build((8, 8, 1), 10, "float32", seed=seed))[1] for seed in (0, 0, 1)
     )
     chex.assert_trees_all_equal(first, same)
     assert any(
@@ -114,7 +114,7 @@ def test_what_cannot_be_built_is_refused():
         Baseline("vgg")
     for refused in (
         SMALL.complexity,
-        lambda shape, classes: SMALL.build(shape, classes, "float32", 0),
+        lambda shape, classes: SMALL.build(shape, classes, "float32", seed=0),
     ):
         with pytest.raises(
             InputError, match="small_cnn needs images of at least 4x4 pixels, these have 8x3"

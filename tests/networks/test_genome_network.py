@@ -92,7 +92,7 @@ def shaken(network: Network, seed: int) -> Network:
 def test_same_logits_as_a_plain_network(conv_kind: str, seed: int):
     (genome,) = random_genomes(1, 2, 4, seed)
     config = NetworkConfig(channels=3, num_normal_cells=2, conv_kind=conv_kind)
-    network = shaken(Network(genome, config, (7, 6, 2), 5, seed), seed)
+    network = shaken(Network(genome, config, (7, 6, 2), num_classes=5, seed=seed), seed)
     images = np.random.default_rng(seed).integers(0, 256, (4, 7, 6, 2), np.uint8)
     np.testing.assert_allclose(
         network(images, train=False), plain_network(network, genome, images), rtol=2e-3, atol=2e-3
@@ -102,7 +102,7 @@ def test_same_logits_as_a_plain_network(conv_kind: str, seed: int):
 def test_equal_seeds_give_equal_weights_and_definitions():
     (genome,) = random_genomes(1)
     config = NetworkConfig(channels=2)
-    networks = [Network(genome, config, (8, 8, 1), 10, seed) for seed in (1, 1, 2)]
+    networks = [Network(genome, config, (8, 8, 1), num_classes=10, seed=seed) for seed in (1, 1, 2)]
     definitions, (state, same, other) = zip(*map(nnx.split, networks), strict=True)
     assert definitions[0] == definitions[1] == definitions[2]  # one program for all seeds
     np.testing.assert_array_equal(state["head"][...], same["head"][...])
@@ -111,7 +111,9 @@ def test_equal_seeds_give_equal_weights_and_definitions():
 
 def test_a_call_in_training_leaves_the_statistics_of_the_batch():
     (genome,) = random_genomes(1, 2, 2)
-    network = Network(genome, NetworkConfig(channels=2, num_normal_cells=1), (4, 4, 1), 3, 0)
+    network = Network(
+        genome, NetworkConfig(channels=2, num_normal_cells=1), (4, 4, 1), num_classes=3, seed=0
+    )
     images = np.random.default_rng(0).integers(0, 256, (5, 4, 4, 1), np.uint8)
     network(images, train=True, dropout_key=jax.random.key(0))
     projected = (images / 255.0) @ np.asarray(network.cells[0].projection[...]).T
@@ -123,7 +125,7 @@ def test_a_call_in_training_leaves_the_statistics_of_the_batch():
 def test_dropout_only_in_training():
     (genome,) = random_genomes(1, 2, 2)
     config = NetworkConfig(channels=2, num_normal_cells=1, dropout_rate=0.5)
-    network = Network(genome, config, (4, 4, 1), 3, 0)
+    network = Network(genome, config, (4, 4, 1), num_classes=3, seed=0)
     images = np.random.default_rng(0).integers(0, 256, (1, 4, 4, 1), np.uint8)
     logits = [
         nnx.clone(network)(images, train=True, dropout_key=jax.random.key(key)) for key in range(2)
@@ -134,17 +136,17 @@ def test_dropout_only_in_training():
 
 def test_dropout_keeps_the_mean_and_its_rate():
     n, rate = 40_000, 0.2
-    mask = np.asarray(dropout_mask(jax.random.key(0), rate, 3, (n // 4, 4)))
+    mask = np.asarray(dropout_mask(jax.random.key(0), rate, 3, shape=(n // 4, 4)))
     assert set(np.unique(mask)) == {0, np.float32(1 / 0.8)}
     low, high = scipy.stats.binom.interval(0.9999, n, rate)
     assert low <= (mask == 0).sum() <= high
-    assert not np.array_equal(mask, dropout_mask(jax.random.key(0), rate, 4, (n // 4, 4)))
+    assert not np.array_equal(mask, dropout_mask(jax.random.key(0), rate, 4, shape=(n // 4, 4)))
 
 
 def test_an_image_too_small_for_the_reductions_is_refused():
     (genome,) = random_genomes(1)
     with pytest.raises(InputError, match="at least 4x4 pixels, these have 3x8"):
-        Network(genome, NetworkConfig(), (3, 8, 1), 10, 0)
+        Network(genome, NetworkConfig(), (3, 8, 1), num_classes=10, seed=0)
 
 
 def test_bfloat16_changes_little_and_leaves_parameters_alone():
@@ -156,8 +158,8 @@ def test_bfloat16_changes_little_and_leaves_parameters_alone():
             genome,
             NetworkConfig(channels=4, num_normal_cells=2, precision=precision),
             (8, 8, 1),
-            10,
-            0,
+            num_classes=10,
+            seed=0,
         )
         logits.append(np.asarray(network(images, train=True, dropout_key=jax.random.key(0))))
         assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(nnx.state(network)))

@@ -98,7 +98,7 @@ def both(kind: str, channels: int, readers: int, image: tuple[int, int], batch: 
     """The two forms of a cell as functions of a genome's cell, x and an output's gradient."""
     forms = []
     for cell_type in (UniversalCell, NativeCell):
-        cell = filled(cell_type(kind, channels, MAX_NODES, readers), seed)
+        cell = filled(cell_type(kind, channels, MAX_NODES, reader_channels=readers), seed)
         forms.append(functools.partial(everything, *split(cell)))
     rng = np.random.default_rng(seed)
     x = normal(rng, channels, *image, batch)
@@ -227,7 +227,7 @@ def test_numbers_out_of_range_are_refused(change):
             value[tuple(place)] = number
         wrong[name] = np.int32(value)
     bad = encoded._replace(**wrong)
-    native_cell = filled(NativeCell("normal", 2, MAX_NODES, 3), 0)
+    native_cell = filled(NativeCell("normal", 2, MAX_NODES, reader_channels=3), 0)
     x = jnp.ones((2, 4, 4, 3))
     for train in (True, False):
         with pytest.raises(jax.errors.JaxRuntimeError, match="native cell"):
@@ -288,8 +288,8 @@ def networks(
 ) -> Iterator[tuple[Genome, Network, NativeNetwork]]:
     """Random genomes, their own networks, and the native one with the same weights."""
     for seed, genome in enumerate(random_genomes(number, 1, MAX_NODES, seed=7)):
-        network = Network(genome, CONFIG, shape, CLASSES, seed)
-        whole = NativeNetwork(CONFIG, MAX_NODES, shape, CLASSES)
+        network = Network(genome, CONFIG, shape, num_classes=CLASSES, seed=seed)
+        whole = NativeNetwork(CONFIG, MAX_NODES, shape, num_classes=CLASSES)
         from_network(whole, network, genome)
         yield genome, network, whole
 
@@ -319,7 +319,7 @@ def test_trains_as_300_genomes_own_networks(quick_ops, shape):
             nnx.update(module, gradient, stats)
             values.append(value)
         np.testing.assert_allclose(values[1], values[0], rtol=1e-4, err_msg=genome.canonical_key())
-        carried = Network(genome, CONFIG, shape, CLASSES, 0)
+        carried = Network(genome, CONFIG, shape, num_classes=CLASSES, seed=0)
         to_network(whole, carried, genome)
         leaves = (jax.tree.leaves(nnx.state(each)) for each in (network, carried))
         for own, other in zip(*leaves, strict=True):
@@ -336,14 +336,18 @@ def test_trains_for_20_steps_as_the_universal_network(digits):
     training = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, rate_decay=0.9)
     data = TrainingData.of(digits.train.take(np.arange(320)))
     forms = [
-        form(config, MAX_NODES, digits.image_shape, 10)
+        form(config, MAX_NODES, digits.image_shape, num_classes=10)
         for form in (UniversalNetwork, NativeNetwork)
     ]
     trainers = [Trainer(split(network).graphdef, 64) for network in forms]
     for seed, genome in enumerate(random_genomes(3, seed=8)):
         losses, accuracies = [], []
         for network, trainer in zip(forms, trainers, strict=True):
-            from_network(network, Network(genome, config, digits.image_shape, 10, seed), genome)
+            from_network(
+                network,
+                Network(genome, config, digits.image_shape, num_classes=10, seed=seed),
+                genome,
+            )
             state = trainer.start(*split(network)[1:])
             inputs = (encode(genome, MAX_NODES),)
             epochs = list(trainer.epochs(state, inputs, data, config=training, seed=(seed,)))
@@ -363,7 +367,7 @@ def test_what_it_cannot_do_is_refused_by_name(monkeypatch):
         ({"conv_kind": "full"}, "no full convolutions; use engine=universal"),
     ):
         with pytest.raises(ValueError, match=reason):
-            NativeNetwork(NetworkConfig(**settings), MAX_NODES, (8, 8, 1), 10)
+            NativeNetwork(NetworkConfig(**settings), MAX_NODES, (8, 8, 1), num_classes=10)
 
 
 # ---------------------------------------------------------------------------- loading and building

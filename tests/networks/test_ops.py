@@ -134,7 +134,10 @@ def test_batch_norm_and_its_statistics(shape):
     np.testing.assert_allclose(mean, x.mean((1, 2, 3)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(var, x.var((1, 2, 3)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(
-        ops.normalize(x, scale, bias, mean, var), reference(x, scale, bias), rtol=1e-3, atol=2e-4
+        ops.normalize(x, scale, bias, mean=mean, variance=var),
+        reference(x, scale, bias),
+        rtol=1e-3,
+        atol=2e-4,
     )
 
 

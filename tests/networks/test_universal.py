@@ -64,8 +64,8 @@ def with_all_operations() -> list[Genome]:
 def test_random_genomes_have_equal_loss_gradients_and_statistics(universal_step, quick_ops, number):
     # The gradients are compared as the network that they make of the universal network's slots.
     for seed, genome in enumerate(random_genomes(number) + with_all_operations()):
-        network = Network(genome, CONFIG, SHAPE, CLASSES, seed)
-        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, CLASSES)
+        network = Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed)
+        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
         from_network(universal, network, genome)
         results = []
         for module, inputs, step in (
@@ -76,7 +76,7 @@ def test_random_genomes_have_equal_loss_gradients_and_statistics(universal_step,
             (value, stats), gradient = step(params, stats, graphdef, inputs)
             nnx.update(module, gradient, stats)
             results.append(value)
-        carried = Network(genome, CONFIG, SHAPE, CLASSES, seed + 1)
+        carried = Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed + 1)
         to_network(universal, carried, genome)
         np.testing.assert_allclose(
             results[1], results[0], rtol=1e-4, err_msg=genome.canonical_key()
@@ -93,10 +93,10 @@ def test_random_genomes_have_equal_loss_gradients_and_statistics(universal_step,
 def test_equal_predictions_in_evaluation(quick_ops):
     predict = nnx.jit(functools.partial(UniversalNetwork.__call__, train=False))
     for seed, genome in enumerate(random_genomes(30, seed=1)):
-        network = Network(genome, CONFIG, SHAPE, CLASSES, seed)
+        network = Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed)
         for stat in jax.tree.leaves(nnx.state(network, nnx.BatchStat)):
             stat += np.float32(0.25)
-        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, CLASSES)
+        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
         from_network(universal, network, genome)
         logits = predict(universal, IMAGES, encode(genome, MAX_NODES))
         np.testing.assert_allclose(logits, network(IMAGES, train=False), rtol=1e-3, atol=1e-4)
@@ -105,8 +105,8 @@ def test_equal_predictions_in_evaluation(quick_ops):
 def test_slots_that_a_genome_does_not_use_have_no_gradient(universal_step):
     node = Node((0, 1), (OPS[1], OPS[0]))
     genome = Genome(Cell((node,)), Cell((node,)))
-    universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, CLASSES)
-    from_network(universal, Network(genome, CONFIG, SHAPE, CLASSES, 0), genome)
+    universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
+    from_network(universal, Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=0), genome)
     graphdef, params, stats = nnx.split(universal, nnx.Param, nnx.BatchStat)
     _, gradient = universal_step(params, stats, graphdef, (encode(genome, MAX_NODES),))
     depthwise = np.asarray(gradient["cells"][0]["depthwise"][...])
@@ -116,4 +116,4 @@ def test_slots_that_a_genome_does_not_use_have_no_gradient(universal_step):
 
 def test_full_convolutions_are_refused():
     with pytest.raises(ValueError, match="use engine=compiled"):
-        UniversalNetwork(NetworkConfig(conv_kind="full"), MAX_NODES, (8, 8, 1), 10)
+        UniversalNetwork(NetworkConfig(conv_kind="full"), MAX_NODES, (8, 8, 1), num_classes=10)

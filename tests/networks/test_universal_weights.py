@@ -19,8 +19,10 @@ CONFIG = NetworkConfig(channels=2, num_normal_cells=2, dropout_rate=0.3)
 
 def test_weights_survive_the_way_there_and_back():
     for seed, genome in enumerate(random_genomes(50, seed=2)):
-        network, other = (Network(genome, CONFIG, SHAPE, CLASSES, seed + n) for n in (0, 1000))
-        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, CLASSES)
+        network, other = (
+            Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed + n) for n in (0, 1000)
+        )
+        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
         from_network(universal, network, genome)
         to_network(universal, other, genome)
         jax.tree.map(np.testing.assert_array_equal, nnx.state(network), nnx.state(other))
@@ -29,10 +31,10 @@ def test_weights_survive_the_way_there_and_back():
 def test_slots_that_a_genome_does_not_use_keep_their_weights():
     node = Node((0, 1), (OPS[1], OPS[0]))
     genome = Genome(Cell((node,)), Cell((node,)))
-    universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, CLASSES)
+    universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
     unused = universal.cells[0].depthwise
     unused.set_value(unused[...] + 5.0)
-    from_network(universal, Network(genome, CONFIG, SHAPE, CLASSES, 0), genome)
+    from_network(universal, Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=0), genome)
     depthwise = np.asarray(universal.cells[0].depthwise[...])
     # A 3x3 convolution of the input: the first half of the channels, the middle of the kernel.
     used = np.zeros(depthwise.shape, bool)

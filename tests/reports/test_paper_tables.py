@@ -131,14 +131,14 @@ def test_only_one_reading_of_the_svhn_network_has_the_papers_sizes():
     """From MNIST to SVHN EvoA's 0.22 M became 0.39 M and EvoB's 0.21 M 0.37 M."""
     for model in ("evoA", "evoB"):
         genome = genome_files.find(model)[0]
-        mnist = complexity.measure(genome, NetworkConfig(), (28, 28, 1), 10).parameters
+        mnist = complexity.measure(genome, NetworkConfig(), (28, 28, 1), num_classes=10).parameters
         paper = PUBLISHED["svhn_cropped"][model].parameters / PUBLISHED["mnist"][model].parameters
         ratios = {
             (normal, repeats): complexity.measure(
                 genome,
                 NetworkConfig(channels=32, num_normal_cells=normal, normal_repeats=repeats),
                 (32, 32, 3),
-                10,
+                num_classes=10,
             ).parameters
             / mnist
             for normal in (3, 4)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from builders_training import compilations
 from conftest import random_genomes
 
 from jaxevo import config as configs
@@ -40,7 +40,7 @@ def make(few_digits):
         train, validation = few_digits
         data = TrainingData.of(train, np.arange(number))
         config = configs.replace(CONFIG, settings)
-        return Evaluator(config, BUILDER, data, validation, stopwatch)
+        return Evaluator(config, BUILDER, data, validation=validation, stopwatch=stopwatch)
 
     return make
 
@@ -64,7 +64,7 @@ def varied(universal):
 
 def trained_weights(evaluator: Evaluator, genome, seed):
     prepared = evaluator.engine.prepare(genome, seed)
-    return fit(prepared, evaluator.data, evaluator.config.training, seed).state.weights
+    return fit(prepared, evaluator.data, evaluator.config.training, seed=seed).state.weights
 
 
 @pytest.mark.slow
@@ -82,21 +82,6 @@ def test_both_engines_give_the_same_fitness_and_network(make, varied, few_digits
         np.testing.assert_allclose(logits[0], logits[1], rtol=0.05, atol=0.02)
         # Two of 100 images whose logits are all but equal.
         assert abs(accuracies[0] - accuracies[1]) <= 0.02
-
-
-@contextlib.contextmanager
-def compilations():
-    """Collects the events of programs that are compiled within the block."""
-    found: list[str] = []
-    active = [True]
-
-    def listen(event: str, duration: float, **_: Any) -> None:
-        if active[0] and "backend_compile" in event:
-            found.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield found
-    active[0] = False
 
 
 def test_the_universal_engine_compiles_nothing_after_the_first_candidate(universal):

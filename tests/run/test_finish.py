@@ -42,7 +42,9 @@ def data(digits) -> SearchData:
 def evaluator(data) -> Evaluator:
     """All runs here share one engine, and so one compilation."""
     builder = NetworkBuilder(SMALL.network, data.image_shape, data.num_classes)
-    return Evaluator(SMALL, builder, TrainingData.drawn(data.train, 90, 0), data.validation)
+    return Evaluator(
+        SMALL, builder, TrainingData.drawn(data.train, 90, 0), validation=data.validation
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def finish(data, evaluator):
     def finish(path, config: SearchConfig = SMALL, **fields: Any) -> Result:
         explorer = make_explorer(path, config, complexity=evaluator.builder.complexity)
         explorer.run()
-        winner = choose(config, explorer.ledger, Table(), Silent())
+        winner = choose(config, explorer.ledger, Table(), reporter=Silent())
         defaults = {"data": data, "load_test": lambda: data.validation, "reporter": Silent()}
         about = {"config": config, "workdir": Workdir(path), "ledger": explorer.ledger}
         finisher = Finisher(**about, **defaults | {"evaluator": evaluator} | fields)
@@ -72,7 +74,7 @@ class Interrupting(Silent):
         super().__init__()
         self.epochs = epochs
 
-    def training(self, stage: str, done: int, total: int, note: str) -> None:
+    def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         if stage == "final training" and done == self.epochs:
             raise KeyboardInterrupt
 
@@ -94,8 +96,8 @@ def test_final_training_resumes_to_the_same_end(tmp_path, finish, whole):
         told: list[tuple] = []
 
         class Telling(Silent):
-            def training(self, *stage: Any, told=told) -> None:
-                told.append(stage[:3])
+            def training(self, *stage: Any, note: str, told=told) -> None:
+                told.append(stage)
 
         resumed = finish(path, reporter=Telling())
         left = [("final training", number, 2) for number in range(epochs + 1, 3)]

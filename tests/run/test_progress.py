@@ -51,8 +51,8 @@ def test_lines_without_a_terminal():
     reporter.candidate(candidate(4, fitness=0.05), strategy(1.0))
     # One more than expected, as one failed.
     reporter.candidate(candidate(5, fitness=0.05), strategy(1.0))
-    reporter.training("retraining the best", 1, 6, "")
-    reporter.training("final training", 3, 40, "loss 0.1234")
+    reporter.training("retraining the best", 1, 6, note="")
+    reporter.training("final training", 3, 40, note="loss 0.1234")
     assert file.getvalue().replace(" parameters", "").splitlines() == [
         "resuming: 0 candidates are known already",
         "generation   0  candidate    0  failed: the loss was nan in epoch 1  "
@@ -108,7 +108,7 @@ def test_terminal_shows_bars_and_no_line_a_candidate():
     reporter = reporter_to(file, terminal=True)
     with reporter.live():
         reporter.candidate(candidate(0, fitness=0.5), strategy(0.5))
-        reporter.training("final training", 3, 40, "loss 0.1234")
+        reporter.training("final training", 3, 40, note="loss 0.1234")
     shown = file.getvalue()
     assert (
         "generation 0/3" in shown

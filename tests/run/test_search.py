@@ -69,9 +69,9 @@ class Interrupting(Silent):
         self.left = number
 
     def candidate(self, candidate, strategy) -> None:
-        self.training()
+        self.training(note="")
 
-    def training(self, *_: Any) -> None:
+    def training(self, *_: Any, note: str) -> None:
         self.left -= 1
         if self.left == 0:
             raise KeyboardInterrupt

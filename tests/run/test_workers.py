@@ -175,8 +175,8 @@ def test_it_trains_as_this_process_does(digits):
     train, subset = digits.train.take(np.arange(100)), np.arange(90)
     data = SearchData("digits", train, digits.validation, digits.class_names)
     builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)
-    here = Evaluator(config, builder, TrainingData.of(train, subset), data.validation)
-    with start_workers(WorkerConfig(workers=1), config, data, subset) as workers:
+    here = Evaluator(config, builder, TrainingData.of(train, subset), validation=data.validation)
+    with start_workers(WorkerConfig(workers=1), config, data, subset=subset) as workers:
         for genome, seed in zip(GENOMES[:3], SEEDS, strict=False):
             workers.submit(genome, seed)
             assert workers.result(seed).accuracy == here.evaluate(genome, seed).accuracy

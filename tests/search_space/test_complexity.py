@@ -41,7 +41,7 @@ def test_paper_sized_network_by_hand():
     # 196: (2304 + 432 + 2304) + (4608 + 432 + 2304) = 5,040 + 7,344 = 12,384 7x7 = 49: 9216 + 864 +
     # 9216 = 19,296 and the classifier's 1,920.
     multiply_adds = 784 * 2_760 + 196 * 12_384 + 49 * 19_296 + 1_920
-    size = measure(Genome(ONE, ONE), NetworkConfig(), (28, 28, 1), 10)
+    size = measure(Genome(ONE, ONE), NetworkConfig(), (28, 28, 1), num_classes=10)
     assert (
         (size.parameters, size.multiply_adds) == (parameters, multiply_adds) == (37_330, 5_538_528)
     )
@@ -55,7 +55,7 @@ def test_hidden_states_by_hand():
     # D 2: 8 + 4 + 18 + 4 + 4 = 38; 4 channels. CHAIN, in 4, D 4: 16 + 8; 100 + 16 + 8; 72 + 32 + 8;
     # 32 + 8: 24 + 124 + 112 + 40 = 300; 8 channels. Classifier: 8 * 4 + 4 = 36.
     config = NetworkConfig(channels=2, num_normal_cells=2)
-    size = measure(Genome(CHAIN, ONE), config, (5, 5, 3), 4)
+    size = measure(Genome(CHAIN, ONE), config, (5, 5, 3), num_classes=4)
     assert size.parameters == 128 + 38 + 300 + 36 == 502
     # 5x5 pixels: CHAIN 6 + 54 + 44 + 8 = 112 and ONE 8 + 22 = 30; halved to 2x2: CHAIN 16 + 116 +
     # 104 + 32 = 268.
@@ -68,7 +68,7 @@ def test_full_convolutions_by_hand():
     # nothing. 456. in 12 (two unused nodes of 6 channels): projection 36 + norm 6 + 447 = 489.
     # Classifier: 12 * 2 + 2 = 26.
     config = NetworkConfig(channels=3, num_normal_cells=1, normal_repeats=2, conv_kind="full")
-    size = measure(Genome(WIDE, ONE), config, (8, 8, 1), 2)
+    size = measure(Genome(WIDE, ONE), config, (8, 8, 1), num_classes=2)
     assert size.parameters == 456 + 489 + 26 == 971
     assert size.multiply_adds == 64 * (3 + 441 + 36 + 441) + 24
 
@@ -83,9 +83,9 @@ def test_counts_are_those_of_the_built_network(conv_kind: str):
         config = NetworkConfig(channels, multiplier, cells, repeats, conv_kind=conv_kind)
         height, width = (int(rng.integers(4, 12)) for _ in range(2))
         shape, classes = (height, width, int(rng.choice([1, 3]))), int(rng.integers(2, 12))
-        network = Network(genome, config, shape, classes, 0)
+        network = Network(genome, config, shape, num_classes=classes, seed=0)
         built = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(network, nnx.Param)))
-        assert measure(genome, config, shape, classes).parameters == built
+        assert measure(genome, config, shape, num_classes=classes).parameters == built
 
 
 def test_sizes_are_those_of_the_design():
@@ -95,7 +95,10 @@ def test_sizes_are_those_of_the_design():
     genomes = [Genome(five.normal, six.reduction) for five, six in pairs]
     for kind, least, median, most in (("separable", 0.20, 0.27, 0.37), ("full", 1.4, 3.0, 5.4)):
         config = NetworkConfig(conv_kind=kind)
-        millions = [measure(genome, config, (28, 28, 1), 10).parameters / 1e6 for genome in genomes]
+        millions = [
+            measure(genome, config, (28, 28, 1), num_classes=10).parameters / 1e6
+            for genome in genomes
+        ]
         quantiles = np.quantile(millions, [0.05, 0.5, 0.95])
         assert (
             least < quantiles[0]
@@ -108,4 +111,4 @@ def test_too_small_images_are_refused():
     with pytest.raises(
         InputError, match="its 2 reductions need images of at least 4x4 pixels, these have 3x9"
     ):
-        measure(Genome(ONE, ONE), NetworkConfig(), (3, 9, 1), 10)
+        measure(Genome(ONE, ONE), NetworkConfig(), (3, 9, 1), num_classes=10)

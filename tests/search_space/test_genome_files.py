@@ -140,5 +140,7 @@ def test_shipped_genomes_are_the_best_trained_again_of_the_searches_in_docs(sear
             and metadata["fresh_fitness"] == fresh[number]
         )
         assert metadata["provenance"]["candidates"] == len(history)
-        size = complexity.measure(genome, NetworkConfig(channels=24), (28, 28, 1), 10).parameters
+        size = complexity.measure(
+            genome, NetworkConfig(channels=24), (28, 28, 1), num_classes=10
+        ).parameters
         assert size == metadata["parameters"]["channels=24"] <= 250_000

@@ -103,7 +103,7 @@ def test_variation_gives_valid_genomes():
     for _ in range(1000):
         parents = random_genome(rng, 1, 12), random_genome(rng, 2, 6)
         child = crossover(rng, *parents, bias=0.6)
-        mutant, operators = mutate(rng, child, 0.5, 0.5, 0.5, max_nodes=6)
+        mutant, operators = mutate(rng, child, 0.5, edge_prob=0.5, add_prob=0.5, max_nodes=6)
         for name in CELL_KINDS:
             sizes = [g.cell(name).num_nodes for g in (*parents, child, mutant)]
             assert sizes[2] == max(sizes[:2])
@@ -203,7 +203,10 @@ def test_edge_mutation_changes_nothing_in_single_nodes():
     for _ in range(100):
         genome = fixed_genome(rng, 1)
         assert mutate_edge(rng, genome, prob=1.0) == genome
-        assert "edge_mutation" not in mutate(rng, genome, 1.0, 1.0, 0.0, max_nodes=6)[1]
+        assert (
+            "edge_mutation"
+            not in mutate(rng, genome, 1.0, edge_prob=1.0, add_prob=0.0, max_nodes=6)[1]
+        )
 
 
 def test_add_node_appends_at_its_rate():
@@ -236,7 +239,9 @@ def test_mutate_applies_all_three_independently():
     rng = np.random.default_rng(10)
     counts = Counter()
     for _ in range(NUM_DRAWS):
-        counts[mutate(rng, fixed_genome(rng, 4), 0.4, 0.4, 0.2, max_nodes=6)[1]] += 1
+        counts[
+            mutate(rng, fixed_genome(rng, 4), 0.4, edge_prob=0.4, add_prob=0.2, max_nodes=6)[1]
+        ] += 1
     rates = {"op_mutation": 0.4, "edge_mutation": 0.3, "add_node": 0.2}
     for applied in itertools.product((False, True), repeat=3):
         names = tuple(name for name, yes in zip(rates, applied, strict=True) if yes)
@@ -250,8 +255,8 @@ def test_mutation_rates_of_zero_and_one():
     rng = np.random.default_rng(11)
     for _ in range(200):
         genome = fixed_genome(rng, 3)
-        assert mutate(rng, genome, 0.0, 0.0, 0.0, max_nodes=6) == (genome, ())
-        assert set(mutate(rng, genome, 1.0, 1.0, 1.0, max_nodes=6)[1]) >= {
+        assert mutate(rng, genome, 0.0, edge_prob=0.0, add_prob=0.0, max_nodes=6) == (genome, ())
+        assert set(mutate(rng, genome, 1.0, edge_prob=1.0, add_prob=1.0, max_nodes=6)[1]) >= {
             "op_mutation",
             "add_node",
         }
@@ -265,7 +270,7 @@ def test_operators_leave_their_arguments_alone_and_repeat_with_the_generator():
         results = []
         for _ in range(2):
             again = np.random.default_rng([seed, 1])
-            child = crossover(again, genome, other, 0.6)
-            results.append(mutate(again, child, 0.4, 0.4, 0.2, 6))
+            child = crossover(again, genome, other, bias=0.6)
+            results.append(mutate(again, child, 0.4, edge_prob=0.4, add_prob=0.2, max_nodes=6))
         assert results[0] == results[1]
         assert (genome.to_dict(), other.to_dict()) == before

@@ -17,7 +17,7 @@ NETWORK = NetworkConfig(channels=8)
 
 
 def size(genome: Genome) -> int:
-    return measure(genome, NETWORK, (8, 8, 1), 10).parameters
+    return measure(genome, NETWORK, (8, 8, 1), num_classes=10).parameters
 
 
 def told(strategy) -> list[dict]:

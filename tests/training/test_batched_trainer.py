@@ -43,7 +43,7 @@ def alone(engine, data, few_digits) -> list[float]:
     accuracies = []
     for genome, seed in zip(THREE, SEEDS, strict=True):
         prepared = engine.prepare(genome, seed)
-        weights = fit(prepared, data, TRAINING, seed).state.weights
+        weights = fit(prepared, data, TRAINING, seed=seed).state.weights
         accuracies.append(
             prepared.trainer.measure(weights, prepared.inputs, few_digits[1]).accuracy
         )
@@ -68,7 +68,7 @@ def test_each_is_trained_by_a_recipe_as_alone(engine, batched, data, few_digits)
         def on_epoch(epoch: int, loss: float, seed=seed) -> None:
             last[seed] = loss
 
-        fit(engine.prepare(genome, seed), data, modern, seed, on_epoch=on_epoch)
+        fit(engine.prepare(genome, seed), data, modern, seed=seed, on_epoch=on_epoch)
     np.testing.assert_allclose(modern_losses, list(last.values()), rtol=1e-3)
     assert np.abs(np.subtract(modern_losses, losses)).min() > 1e-2
 
@@ -83,7 +83,9 @@ def test_an_evaluator_trains_so_many_in_one_step(data, few_digits, alone):
     settings = {"engine": "universal", "mating_pool": "survivors", "candidates_per_step": 4}
     settings |= {"channels": 2, "num_normal_cells": 1, "max_nodes": 2}
     config = replace(SearchConfig(), settings | dataclasses.asdict(TRAINING))
-    evaluations = Evaluator(config, BUILDER, data, few_digits[1]).evaluate_several(THREE, SEEDS)
+    evaluations = Evaluator(config, BUILDER, data, validation=few_digits[1]).evaluate_several(
+        THREE, SEEDS
+    )
     assert [evaluation.failure for evaluation in evaluations] == [None] * 3
     accuracies = [evaluation.accuracy for evaluation in evaluations]
     np.testing.assert_allclose(accuracies, alone, atol=0.02)

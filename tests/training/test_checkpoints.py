@@ -43,7 +43,11 @@ SAVED = {"text": "é\n", "list": [1, None, 2.5], "true": True, "nested": {"1": {
 def build(*ops: Op, channels: int = 2) -> Network:
     cell = Cell((Node((0, 1), (ops[0], ops[1])),))
     return Network(
-        Genome(cell, cell), NetworkConfig(channels=channels, num_normal_cells=1), (4, 4, 1), 3, 0
+        Genome(cell, cell),
+        NetworkConfig(channels=channels, num_normal_cells=1),
+        (4, 4, 1),
+        num_classes=3,
+        seed=0,
     )
 
 

@@ -40,13 +40,13 @@ def test_a_native_engine_that_cannot_run_says_why(monkeypatch):
 
 def test_a_slower_engine_says_what_would_bring_the_faster_one(monkeypatch):
     monkeypatch.setattr(native, "unavailable_reason", lambda: REASON)
-    slower = describe_engine(replace(SearchConfig(), {"engine": "universal"}))
+    slower = describe_engine("universal", NetworkConfig())
     assert slower == f"engine universal, slower than native: {REASON}"
     monkeypatch.setattr(native, "unavailable_reason", lambda: None)
-    assert describe_engine(replace(SearchConfig(), {"engine": "universal"})) == "engine universal"
+    assert describe_engine("universal", NetworkConfig()) == "engine universal"
 
 
 def test_the_record_names_the_kernels_that_train(monkeypatch):
     monkeypatch.setattr(native, "kernels_name", lambda: "AVX2")
     assert device_name("native") == f"{device_name('universal')}, native AVX2"
-    assert describe_engine(replace(SearchConfig(), {"engine": "native"})) == "engine native, AVX2"
+    assert describe_engine("native", NetworkConfig()) == "engine native, AVX2"

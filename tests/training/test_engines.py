@@ -42,7 +42,7 @@ def test_programs_do_not_pile_up_over_8_compiled_candidates(few_digits):
     counts = []
     for seed, genome in enumerate(genomes):
         prepared = engine.prepare(genome, (seed,))
-        state = fit(prepared, data, config, (seed,)).state
+        state = fit(prepared, data, config, seed=(seed,)).state
         prepared.trainer.logits(state.weights, (), few_digits[1].images)
         counts.append(maps())
     assert len(genomes) == 8
@@ -64,14 +64,14 @@ def test_an_unknown_engine_is_refused(conv_kind: str):
     with pytest.raises(InputError, match=words):
         choose_engine("nonsense", builder.network)
     with pytest.raises(InputError, match=words):
-        make_engine("nonsense", builder, 32, 6)
+        make_engine("nonsense", builder, 32, max_nodes=6)
 
 
 def test_engines_by_name():
     builder = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
-    assert type(make_engine("universal", builder, 32, 6)) is UniversalEngine
-    assert type(make_engine("compiled", builder, 32, 6)) is CompiledEngine
-    assert isinstance(make_engine("auto", builder, 32, 6), UniversalEngine)  # on a CPU
+    assert type(make_engine("universal", builder, 32, max_nodes=6)) is UniversalEngine
+    assert type(make_engine("compiled", builder, 32, max_nodes=6)) is CompiledEngine
+    assert isinstance(make_engine("auto", builder, 32, max_nodes=6), UniversalEngine)  # on a CPU
 
 
 def test_engines_start_with_the_same_weights_and_give_them_back():
@@ -79,7 +79,7 @@ def test_engines_start_with_the_same_weights_and_give_them_back():
     (genome,) = random_genomes(1, 1, 2)
     networks = []
     for name in ("universal", "compiled"):
-        engine = make_engine(name, builder, 32, 2)
+        engine = make_engine(name, builder, 32, max_nodes=2)
         networks.append(engine.network(genome, engine.prepare(genome, (3,)).state.weights))
     networks.append(builder.build(genome, (3,)))
     states = [jax.tree.leaves(split(network)[1:]) for network in networks]

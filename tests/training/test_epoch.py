@@ -23,7 +23,7 @@ def test_a_smoothed_label_is_spread_over_all_classes():
 
 
 def drawn_order(subset: np.ndarray, batch_size: int, length: int, seed: int = 0) -> np.ndarray:
-    return draw_epoch((seed,), 0, subset, batch_size, length)[0]
+    return draw_epoch((seed,), 0, subset, batch_size=batch_size, length=length)[0]
 
 
 def test_an_epoch_takes_every_image_once_and_pads_for_one_program():
@@ -42,9 +42,13 @@ def test_a_subset_smaller_than_a_batch_fills_one():
 
 def test_every_epoch_of_every_seed_is_drawn_anew():
     subset = np.arange(40)
-    draws = [draw_epoch((seed, 1), epoch, subset, BATCH, 40) for seed in (0, 1) for epoch in (0, 1)]
+    draws = [
+        draw_epoch((seed, 1), epoch, subset, batch_size=BATCH, length=40)
+        for seed in (0, 1)
+        for epoch in (0, 1)
+    ]
     assert len({order.tobytes() for order, _ in draws}) == 4
     assert len({jax.random.key_data(key).tobytes() for _, key in draws}) == 4
-    again, key = draw_epoch((0, 1), 0, subset, BATCH, 40)
+    again, key = draw_epoch((0, 1), 0, subset, batch_size=BATCH, length=40)
     np.testing.assert_array_equal(again, draws[0][0])
     assert key == draws[0][1]

@@ -35,7 +35,7 @@ def classifier(images: np.ndarray) -> Classifier:
     network = builder.build(GENOME, 1)
     network.head.set_value(100 * network.head[...])
     network.head_bias.set_value(-network(images, train=False).mean(0))
-    return Classifier.of(GENOME, builder, Source("insects", NAMES, "stretch"), network)
+    return Classifier.of(GENOME, builder, Source("insects", NAMES, "stretch"), network=network)
 
 
 @pytest.fixture(scope="module")

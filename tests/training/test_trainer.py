@@ -148,7 +148,11 @@ def test_going_on_after_an_epoch_is_the_same_as_not_stopping(trainer, few_digits
 
 def test_the_loss_falls_and_digits_are_learnt(digits):
     # Larger than the network of the other tests, which learns next to nothing.
-    parts = split(Network(GENOME, NetworkConfig(channels=8, num_normal_cells=2), (8, 8, 1), 10, 0))
+    parts = split(
+        Network(
+            GENOME, NetworkConfig(channels=8, num_normal_cells=2), (8, 8, 1), num_classes=10, seed=0
+        )
+    )
     trainer = Trainer(parts.graphdef, BATCH)
     config = TrainingConfig(epochs=8, batch_size=BATCH, learning_rate=0.02)
     start = trainer.start(parts.params, parts.stats)
