@@ -244,8 +244,9 @@ def _how_much_it_says(seeds: int) -> str:
     least = 2 / 2**seeds
     few = " So few seeds can hardly show anything but a large difference." if least > 0.05 else ""
     return (
-        f"Two-sided p-values, not corrected for the number of comparisons; with {seeds} seeds the "
-        f"Wilcoxon test cannot give less than {least:.3g}.{few}"
+        "Two-sided p-values of chance between seeds, not of other test images, and not corrected "
+        f"for the number of comparisons; with {seeds} seeds the Wilcoxon test cannot give less "
+        f"than {least:.3g}.{few}"
     )
 
 
