@@ -9,8 +9,6 @@ from __future__ import annotations
 import concurrent.futures
 from typing import Any, Protocol
 
-import jax
-
 from jaxevo import machine
 from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, check_known, replace
 from jaxevo.errors import InputError
@@ -180,7 +178,7 @@ def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 
         raise InputError(f"engine=native cannot run: {reason}; or use engine=universal")
     if name != "auto":
         return name
-    if jax.default_backend() != "cpu" or network.conv_kind != "separable":
+    if machine.backend() != "cpu" or network.conv_kind != "separable":
         return "compiled"
     return "universal" if reason else "native"
 
