@@ -49,7 +49,7 @@ ALLOWED_COMMON: dict[str, set[str]] = {
     "errors": set(),
     "files": {"errors"},
     "intervals": set(),
-    "machine": set(),
+    "machine": {"errors"},
     "seeds": set(),
     "stopwatch": set(),
     "versions": {"errors"},
