@@ -26,6 +26,7 @@ from jaxevo.config import (
 from jaxevo.config.presets import RECIPES, search_settings
 from jaxevo.datasets import ReadOptions, load_training_data
 from jaxevo.errors import InputError
+from jaxevo.files import home_expanded
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.prepare import Data, dataset_name, make_task
@@ -143,7 +144,7 @@ def train(
         source=Source(dataset_name(data), classes, resize, loaded.form, loaded.content),
         config=training,
         seeds=(seed,),
-        folder=pathlib.Path(workdir) if workdir is not None else None,
+        folder=pathlib.Path(home_expanded(workdir)) if workdir is not None else None,
         on_epoch=lambda _, epoch, loss: on_epoch(epoch, loss),
     )
     ((classifier, _),) = trained
@@ -180,7 +181,7 @@ def find_model(model: Genome | Baseline | str) -> Architecture:
 
 def load(folder: str | os.PathLike[str]) -> Classifier:
     """A trained network from its folder, such as `runs/.../best`. Raises `CheckpointError`."""
-    return Classifier.load(os.fspath(folder))
+    return Classifier.load(home_expanded(folder))
 
 
 def evolve(

@@ -55,7 +55,7 @@ def write_csv(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def write_text(path: pathlib.Path, text: str) -> None:
     """Writes a text file. Raises `OSError`."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(errors="backslashreplace"))  # names of files may be any bytes
 
 
 def write_bytes(path: pathlib.Path, content: bytes) -> None:

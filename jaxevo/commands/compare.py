@@ -58,18 +58,20 @@ def main(console: Console) -> None:
     """Flags in, one search after the other, a table out."""
     shared.check_names("strategies", FLAGS.strategies, STRATEGIES)
     command.start_jax()
+    from jaxevo.datasets import open_dataset
     from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
     from jaxevo.run.prepare import make_config, run_name
 
     preset = command.resolve_preset(FLAGS.preset, console)
+    num_images = len(open_dataset(FLAGS.dataset, FLAGS.data_dir).divided().train)
     configs = {
         strategy: make_config(
             FLAGS.dataset,
+            num_images,
             preset=preset,
             strategy=strategy,
             recipe=FLAGS.recipe,
             settings=shared.given(SETTINGS),
-            data_dir=FLAGS.data_dir,
         )
         for strategy in FLAGS.strategies
     }

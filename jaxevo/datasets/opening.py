@@ -37,13 +37,16 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
 
     Args:
         data: One of `NAMES`, a folder of class folders of images or of tables, an `.npz`, CSV or
-            parquet file, or images and labels in memory (see `arrays.open_arrays`).
+            parquet file, images and labels in memory (see `arrays.open_arrays`), or a data set that
+            is open already.
         data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they
             are downloaded.
 
     Raises:
         DataError: It is none of these, or damaged.
     """
+    if isinstance(data, Dataset):
+        return data
     if not isinstance(data, str | os.PathLike):
         return open_arrays(data)
     dataset = os.fspath(data)
