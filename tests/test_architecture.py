@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
         *("datasets",),
     },
     "estimator": {"estimator_inputs", "api"},
-    "estimator_inputs": set(),
+    "estimator_inputs": {"datasets"},
     "predictions": {"training", "datasets"},
     "api": {"run", "training", "networks", "strategies", "search_space", "datasets"},
     "reports": {"run", "strategies", "search_space"},
