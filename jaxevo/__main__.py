@@ -22,6 +22,14 @@ def main() -> None:
         module = importlib.import_module(f"jaxevo.commands.{name}")
         module.start([f"jaxevo {name}", *sys.argv[2:]])
         return
+    from jaxevo.commands.command import safe_output
+
+    with safe_output():
+        _answer(name)
+
+
+def _answer(name: str) -> None:
+    """Prints version or usage; anything else is refused."""
     if name == "--version":
         import jaxevo
 

@@ -26,6 +26,7 @@ from jaxevo.config import (
 from jaxevo.config.presets import RECIPES, search_settings
 from jaxevo.datasets import ReadOptions, load_training_data
 from jaxevo.errors import InputError
+from jaxevo.files import home_expanded
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.prepare import Data, dataset_name, make_task
@@ -140,7 +141,7 @@ def train(
     )
     images, classes = loaded.images, loaded.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
-    folder = pathlib.Path(workdir) if workdir is not None else None
+    folder = pathlib.Path(home_expanded(workdir)) if workdir is not None else None
     trained = train_classifiers(
         architecture,
         builder,
@@ -186,7 +187,7 @@ def find_model(model: Genome | Baseline | str) -> Architecture:
 
 def load(folder: str | os.PathLike[str]) -> Classifier:
     """A trained network from its folder, such as `runs/.../best`. Raises `CheckpointError`."""
-    return Classifier.load(os.fspath(folder))
+    return Classifier.load(home_expanded(folder))
 
 
 def evolve(

@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jaxevo.errors import InputError
-from jaxevo.estimator_inputs import as_rows, check_range, choose_range, image_shape_of, to_pixels
+from jaxevo.estimator_inputs import as_rows, check_range, image_shape_of, own_range, to_inputs
 
 
 class ImageClassifier(ClassifierMixin, BaseEstimator):
@@ -46,7 +46,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         classes_: The distinct labels `[classes]`, sorted, as they were given.
         n_features_in_: Values of an image, H * W * C.
         image_shape_: `(H, W, C)`.
-        pixel_range_: The values of X that became 0 and 255.
+        pixel_range_: The values of X that are black and white.
         classifier_: The trained network, a `Classifier`.
         genome_: Its genome.
         validation_accuracy_: Its accuracy on images that were split off for that, from 0 to 1.
@@ -92,8 +92,9 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> ImageClassifier:
         """Searches and trains.
 
-        The scale of pixels is decided here and holds for all later images: 0 to 1, 0 to 16 or 0 to
-        255 if the values lie in one of these, else from the smallest to the largest value of X.
+        The range of pixels is decided here and holds for all later images: one of the usual ranges,
+        such as 0 to 1, 0 to 16 or 0 to 255, if the values lie in one, else from the smallest to the
+        largest value of X.
 
         Args:
             X: Finite numbers `[N, H, W]`, `[N, H, W, C]` or, as rows, `[N, H * W * C]`.
@@ -111,13 +112,18 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y has one class, {classes[0]}: give images of at least two classes")
         self.classes_ = classes
         self.image_shape_ = image_shape_of(shape, rows.shape[1], self.image_shape)
-        self.pixel_range_ = choose_range(rows)
-        images = to_pixels(rows, self.pixel_range_).reshape(-1, *self.image_shape_)
+        images = rows.reshape(-1, *self.image_shape_)
         if labels.dtype.kind not in "iu":
             labels = np.array(self._names())[numbers_of]
+        settings: dict[str, Any] = {}
+        if values := own_range(rows):
+            settings["pixel_range"] = f"{values.low},{values.high}"
         with self._folder() as folder:
-            result = self._search(images, labels, folder)
+            result = self._search(images, labels, settings | {"workdir": folder})
             self.classifier_ = result.classifier()
+        values = self.classifier_.form.values
+        self.pixel_range_ = values.low, values.high
+        self._usual_range = "pixel_range" not in settings
         self.genome_ = result.genome
         self.validation_accuracy_ = result.validation_accuracy
         return self
@@ -128,23 +134,16 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
             return tempfile.TemporaryDirectory(prefix="jaxevo-")
         return contextlib.nullcontext(self.workdir)
 
-    def _search(
-        self, images: np.ndarray, labels: np.ndarray, folder: str | os.PathLike[str]
-    ) -> Any:
+    def _search(self, images: np.ndarray, labels: np.ndarray, found: dict[str, Any]) -> Any:
+        """The result of the search; settings that a person gave go over those `found`."""
         learner = self.learner
         if learner is None:
             from jaxevo.api import search as learner  # here, as it brings JAX
         seed = self.random_state
         if not isinstance(seed, numbers.Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        arguments = {
-            "preset": self.preset,
-            "time_limit": self.time_limit,
-            "workdir": folder,
-            "seed": int(seed),
-            "pixel_range": "0,255",  # that of `to_pixels`, however dark the images are
-        }
-        return learner((images, labels), **arguments | self._settings)
+        arguments = {"preset": self.preset, "time_limit": self.time_limit, "seed": int(seed)}
+        return learner((images, labels), **arguments | found | self._settings)
 
     def _names(self) -> list[str]:
         """The classes as a network names them; 1.0 is called 1."""
@@ -165,11 +164,12 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         if shape is not None:
             image_shape_of(shape, self.n_features_in_, self.image_shape_)
         checked: Any = validate_data(self, rows, reset=False)
-        check_range(checked, self.pixel_range_)
-        images = to_pixels(checked, self.pixel_range_).reshape(-1, *self.image_shape_)
+        if self._usual_range:
+            check_range(checked, self.classifier_.form.values)
+        inputs = to_inputs(checked, self.image_shape_, self.classifier_.form)
         positions = {name: k for k, name in enumerate(self.classifier_.class_names)}
         columns = [positions[name] for name in self._names()]
-        return self.classifier_.predict_proba(images)[:, columns]
+        return self.classifier_.predict_inputs(inputs)[:, columns]
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """The most likely label `[N]`, one of `classes_`; arguments as of `predict_proba`."""

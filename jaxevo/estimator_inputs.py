@@ -1,19 +1,22 @@
-"""Inputs of an estimator of scikit-learn, made the images of a network: shape, scale of pixels.
+"""Inputs of an estimator of scikit-learn, made the inputs of a network: shape, range of pixels.
 
 A row holds the `H * W * C` values of an image in NumPy's order.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxevo.datasets import DataError, InputForm, ValueRange
+from jaxevo.datasets.values import Extent, choose_range
 from jaxevo.errors import InputError
 
-_WHITES = (1.0, 16.0, 255.0)  # of floats, of scikit-learn's digits, of bytes
+_LARGEST = 1e9  # value of a pixel
 _BLOCK = 1024  # rows that are converted at once, as their floats take eight times the bytes' memory
 
 
@@ -69,51 +72,56 @@ def image_shape_of(
     return found[0], found[1], found[2]
 
 
-def choose_range(rows: np.ndarray) -> tuple[float, float]:
-    """The values of black and of white in training images: a known scale, or their own extremes.
+def own_range(rows: np.ndarray) -> ValueRange | None:
+    """The extremes of training images whose values lie in none of the usual ranges.
+
+    None: they lie in one, which a search finds by itself.
 
     Raises:
-        InputError: They are too far apart for 64 bits.
+        InputError: The values are all the same, or too large.
     """
-    low = float(rows.min())
-    high = float(rows.max())
-    for white in _WHITES:
-        if low >= 0 and high <= white:
-            return 0.0, white
-    if not math.isfinite(high - low):
+    extent = Extent.of(rows, "X")
+    with contextlib.suppress(DataError):
+        choose_range(extent, "X")
+        return None
+    low, high = extent.low, extent.high
+    if max(-low, high) > _LARGEST:
         raise InputError(f"X has values from {low:g} to {high:g}: give pixels from 0 to 255")
-    return low, high
+    if low == high:
+        raise InputError(f"X has the value {low:g} everywhere: give images that differ")
+    return ValueRange(low, high)
 
 
-def check_range(rows: np.ndarray, pixel_range: tuple[float, float]) -> None:
-    """Raises `InputError` if images are on another scale than the known one of the training images.
+def check_range(rows: np.ndarray, values: ValueRange) -> None:
+    """Raises `InputError` if images are in another range than the usual one of the training images.
 
     Single values may lie outside, as a scaler in front of the estimator leaves some there.
     """
-    black, white = pixel_range
-    if black != 0 or white not in _WHITES:
-        return
     coloured = rows[rows != 0]
     if coloured.size == 0:
         return
-    outside = np.mean((coloured < 0) | (coloured > white)) > 0.5
-    fractions = white > 1 and coloured.min() > 0 and coloured.max() <= 1
+    outside = np.mean((coloured < values.low) | (coloured > values.high)) > 0.5
+    fractions = values.high > 1 and coloured.min() > 0 and coloured.max() <= 1
     if outside or (fractions and np.any(coloured % 1)):
         raise InputError(
             f"X has values from {rows.min():g} to {rows.max():g} and the images of fit had "
-            f"{black:g} to {white:g}: give both on one scale"
+            f"{values}: give both on one scale"
         )
 
 
-def to_pixels(rows: np.ndarray, pixel_range: tuple[float, float]) -> np.ndarray:
-    """Rows as uint8 of the same shape, black at 0 and white at 255; values outside are cut off."""
-    black, white = pixel_range
-    if rows.dtype == np.uint8 and pixel_range == (0, 255):
-        return rows
-    width = (white - black) or 1.0  # all training images are even
-    pixels = np.empty(rows.shape, np.uint8)
+def to_inputs(rows: np.ndarray, image_shape: tuple[int, int, int], form: InputForm) -> np.ndarray:
+    """Rows as a network's inputs, uint8 `[N, *form.image_shape]`.
+
+    Values outside of the form's range are cut off.
+
+    Args:
+        rows: `[N, H * W * C]`.
+        image_shape: `(H, W, C)`.
+        form: The network's.
+    """
+    inputs = np.empty((len(rows), *form.image_shape), np.uint8)
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
-        shares = (rows[block].astype(np.float64) - black) / width
-        pixels[block] = np.round(np.clip(shares, 0, 1) * 255)
-    return pixels
+        images = rows[block].reshape(-1, *image_shape)
+        inputs[block] = form.to_input(np.clip(images, form.values.low, form.values.high), "X")
+    return inputs

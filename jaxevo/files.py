@@ -23,6 +23,22 @@ class FileError(InputError):
     """A file or folder of a run that cannot be used; one sentence says why and what to do."""
 
 
+def home_expanded(path: str | os.PathLike[str]) -> str:
+    """The path with the home folder in place of a leading `~`.
+
+    A shell leaves `~` as it is in `--workdir=~/runs`. Raises `InputError` if no home is known.
+    """
+    expanded = os.path.expanduser(os.fspath(path))
+    if expanded == "~" or expanded.startswith("~/"):
+        raise InputError(f"{expanded}: no home folder is known; set HOME, or give the path in full")
+    return expanded
+
+
+def default_cache_dir() -> pathlib.Path:
+    """Folder of this program's caches. Raises `InputError` if no home folder is known."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or home_expanded("~/.cache")) / "jaxevo"
+
+
 def write_json(path: pathlib.Path, data: Any) -> None:
     """Writes a JSON file. Raises `OSError`, and `ValueError` for NaN and infinities."""
     write_text(path, json.dumps(data, indent=2, sort_keys=True, allow_nan=False) + "\n")
@@ -39,7 +55,7 @@ def write_csv(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def write_text(path: pathlib.Path, text: str) -> None:
     """Writes a text file. Raises `OSError`."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(errors="backslashreplace"))  # names of files may be any bytes
 
 
 def write_bytes(path: pathlib.Path, content: bytes) -> None:

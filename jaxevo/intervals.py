@@ -1,4 +1,9 @@
-"""Intervals of measured shares: Wilson's for one measurement, Student's over several."""
+"""Intervals of measured shares: of one measurement, and of a mean over trainings.
+
+One accuracy has Wilson's interval, over the images alone. A mean over several trainings varies with
+the trainings and with the images, which all trainings share: they often fail on the same ones. Its
+interval has both parts.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,14 @@ from typing import Any
 import numpy as np
 
 
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a probability, from that many successes in that many trials."""
+def wilson_interval(successes: int, trials: int, method: str = "wilson") -> tuple[float, float]:
+    """Wilson's 95 % interval of a probability, from that many successes in that many trials.
+
+    `method="wilsoncc"` makes a correction for continuity, by which the interval is wider.
+    """
     from scipy.stats import binomtest  # here, as its import takes a second
 
-    interval = binomtest(successes, trials).proportion_ci(0.95, method="wilson")
+    interval = binomtest(successes, trials).proportion_ci(0.95, method=method)
     return float(interval.low), float(interval.high)
 
 
@@ -22,24 +30,42 @@ def accuracy_interval(accuracy: float, images: int) -> tuple[float, float]:
     return wilson_interval(round(accuracy * images), images)
 
 
+def mean_interval(accuracies: Sequence[float], images: int) -> tuple[float, float]:
+    """The 95 % interval of the mean accuracy over trainings, each scored on the same images.
+
+    It holds for other trainings and other images of the same kind. Two intervals are added by the
+    squares of their halves (Newcombe, Statistics in Medicine 17, 1998, 873-890; Zou and Donner,
+    ibid. 27, 2008, 1693-1702): Student's for the spread between trainings, and Wilson's with a
+    correction for continuity for the images. The latter is not divided by the number of trainings,
+    as if all failed on the same images; where their errors are independent, it is wider than need
+    be. The sum contains Wilson's interval of one training with the mean accuracy.
+
+    Args:
+        accuracies: From 0 to 1, of two or more trainings.
+        images: Number of images that each was scored on.
+    """
+    from scipy.stats import t
+
+    number = len(accuracies)
+    mean = float(np.mean(accuracies))
+    trainings = float(t.ppf(0.975, number - 1) * np.std(accuracies, ddof=1)) / math.sqrt(number)
+    low, high = wilson_interval(round(mean * images), images, "wilsoncc")
+    below = math.hypot(mean - low, trainings)
+    above = math.hypot(high - mean, trainings)
+    return max(0.0, mean - below), min(1.0, mean + above)
+
+
 def summarize(accuracies: Sequence[float], images: int) -> dict[str, Any]:
     """Mean, standard deviation and 95 % interval of a model's accuracies.
 
-    The interval is Student's over several seeds, and Wilson's over the images for one seed.
-    Student's may reach over 1, where no accuracy lies: it is cut to [0, 1].
+    The interval is `mean_interval` of several trainings, and `accuracy_interval` of one.
     """
     mean = float(np.mean(accuracies))
-    std = None
-    interval = accuracy_interval(mean, images)
-    if len(accuracies) > 1:
-        from scipy.stats import t
-
-        std = float(np.std(accuracies, ddof=1))
-        half = float(t.ppf(0.975, len(accuracies) - 1)) * std / math.sqrt(len(accuracies))
-        interval = (max(0.0, mean - half), min(1.0, mean + half))
+    several = len(accuracies) > 1
+    interval = mean_interval(accuracies, images) if several else accuracy_interval(mean, images)
     return {
         "mean": mean,
-        "std": std,
+        "std": float(np.std(accuracies, ddof=1)) if several else None,
         "interval": list(interval),
         "accuracies": list(accuracies),
         "images": images,

@@ -9,7 +9,22 @@ import platform
 
 import jax
 
+from jaxevo.errors import InputError
+
 MAX_COMPILED_BYTES = 2 << 30
+
+
+def backend() -> str:
+    """The platform on which JAX computes, such as `cpu`. Raises `InputError` where it has none."""
+    try:
+        return jax.default_backend()
+    except (AssertionError, RuntimeError) as error:
+        asked = jax.config.jax_platforms  # type: ignore[attr-defined]
+        reason = f" ({error})" if str(error) else ""
+        raise InputError(
+            f"JAX_PLATFORMS={asked or ''} names no device that JAX finds here{reason}: unset it, "
+            "set it to cpu, or install the JAX of that device (requirements-cuda.txt)"
+        ) from None
 
 
 def device_name() -> str:
@@ -29,7 +44,7 @@ def _cpu_info() -> list[str]:
 
 def default_preset() -> str:
     """The preset that `auto` means here: quick on a CPU, else the paper's."""
-    return "quick" if jax.default_backend() == "cpu" else "paper"
+    return "quick" if backend() == "cpu" else "paper"
 
 
 def keep_compiled(folder: str) -> None:

@@ -8,6 +8,7 @@ import json
 import pathlib
 import struct
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,12 +77,18 @@ def picture(kind: str) -> bytes:
 
 
 def write_folder(
-    root: pathlib.Path, images: np.ndarray, labels: np.ndarray, names: Sequence[str] = "abcdefghij"
+    root: pathlib.Path,
+    images: np.ndarray,
+    labels: np.ndarray,
+    names: Sequence[str] = "abcdefghij",
+    *,
+    ending: str = "png",
+    **options: Any,
 ) -> None:
     for i, (image, label) in enumerate(zip(images, labels, strict=True)):
-        path = root / names[label] / f"{i:04}.png"
+        path = root / names[label] / f"{i:04}.{ending}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image.squeeze()).save(path)
+        Image.fromarray(image.squeeze()).save(path, **options)
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:

@@ -112,8 +112,7 @@ def hash_run(path: pathlib.Path, number: int = 10**6, **settings: Any) -> Run:
     return load_run(write_run(path, records, config))
 
 
-def make_result(run: Run, **changes: Any) -> Result:
-    """The result `RESULT` of a run, with changes."""
-    genome = run.candidates[RESULT["id"]].individual.genome
-    fields: dict[str, Any] = RESULT | {"path": run.path, "genome": genome}
+def make_result(path: pathlib.Path, genome: Genome = GENOME, **changes: Any) -> Result:
+    """The result `RESULT` of a run in this folder, with changes."""
+    fields: dict[str, Any] = RESULT | {"path": path, "genome": genome}
     return Result(**fields | {"test_interval": (0.5, 0.6)} | changes)

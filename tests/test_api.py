@@ -14,6 +14,7 @@ import pytest
 from builders_classifiers import GENOME, fresh_classifier
 from builders_data import write_folder
 from conftest import timeless
+from PIL import Image
 
 import jaxevo
 from jaxevo.config import ENGINES, flatten
@@ -125,6 +126,35 @@ def test_images_in_files_are_searched_as_the_same_arrays(form: str, searched, tm
     assert result.genome == searched.genome
     assert result.test_accuracy == searched.test_accuracy
     assert result.classifier().source.class_names == ("a", "b")
+
+
+def test_a_run_goes_on_where_its_images_were_moved_to(searched, tmp_path: pathlib.Path):
+    began, moved, run = tmp_path / "photos", tmp_path / "disk" / "photos", tmp_path / "run"
+    write_folder(began / "train", *TRAIN)
+    write_folder(began / "test", *TEST)
+    with pytest.raises(KeyboardInterrupt):
+        jaxevo.search(began, workdir=run, reporter=Impatient(), **TINY)
+    moved.parent.mkdir()
+    began.rename(moved)
+    with pytest.raises(InputError, match=f"dataset={began} does not exist: check the path"):
+        jaxevo.search(began, workdir=run, reporter=Silent(), **TINY)
+    reporter = Silent()
+    result = jaxevo.search(moved, workdir=run, reporter=reporter, **TINY)
+    assert f"{moved} has the images of {began}: it goes on" in reporter.messages
+    assert (history(run), result.dataset) == (history(searched.path), str(moved))
+    assert result.test_accuracy == searched.test_accuracy
+    # Another pixel is other data.
+    Image.fromarray(255 - TRAIN[0][0]).save(moved / "train" / "a" / "0000.png")
+    words = f"dataset was '{began}', is '{moved}'; the images are not those it began with"
+    with pytest.raises(InputError, match=words):
+        jaxevo.search(moved, workdir=run, reporter=Silent(), **TINY)
+
+
+def test_a_workdir_and_weights_may_lie_in_the_home_folder(tmp_path: pathlib.Path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert make_task(AS_DICT, preset="quick", workdir="~/run").workdir.path == tmp_path / "run"
+    fresh_classifier().save(tmp_path / "best")
+    assert jaxevo.load("~/best").model == fresh_classifier().model
 
 
 def test_a_pair_of_arrays_has_no_test(searched, tmp_path: pathlib.Path, capsys):

@@ -19,7 +19,8 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jaxevo import estimator_inputs
-from jaxevo.datasets import load_test_data, load_train_data
+from jaxevo.datasets import InputForm, ReadOptions, ValueRange, load_test_data, load_train_data
+from jaxevo.datasets.array_pixels import ArrayPixels
 from jaxevo.errors import InputError
 from jaxevo.estimator import ImageClassifier
 from jaxevo.run.reporter import Silent
@@ -30,12 +31,13 @@ class Nearest:
     """Stands for a trained network: the nearer a class's mean image, the likelier the class."""
 
     class_names: tuple[str, ...]
+    form: InputForm
     means: np.ndarray  # [classes, H, W, C]
     spread: float
 
-    def predict_proba(self, images: np.ndarray) -> np.ndarray:
-        assert images.dtype == np.uint8 and images.shape[1:] == self.means.shape[1:]
-        differences = images[:, None].astype(float) - self.means
+    def predict_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        assert inputs.dtype == np.uint8 and inputs.shape[1:] == self.form.image_shape
+        differences = inputs[:, None].astype(float) - self.means
         logits = -(differences**2).sum((2, 3, 4)) / self.spread
         powers = np.exp(logits - logits.max(1, keepdims=True))
         return (powers / powers.sum(1, keepdims=True)).astype(np.float32)
@@ -68,11 +70,15 @@ class Stub:
 
     def __call__(self, data: tuple[np.ndarray, np.ndarray], **settings: Any) -> StubResult:
         images, labels = data
-        assert images.dtype == np.uint8 and images.ndim == 4
+        options = ReadOptions.of(settings.get("pixel_range", ""))
+        pixels = ArrayPixels.of("x_train", images)
+        values = options.pixel_range or pixels.measure().values
+        form = InputForm(*images.shape[1:], values=values)
+        inputs = pixels.read(form, False, lambda done, total: None).images
         names, numbers = np.unique(labels.astype(str), return_inverse=True)
-        means = np.stack([images[numbers == k].mean(0) for k in range(len(names))])
-        network = Nearest(tuple(names.tolist()), means, 1.0 + images.astype(float).var(0).sum())
-        return StubResult(network, settings)
+        means = np.stack([inputs[numbers == k].mean(0) for k in range(len(names))])
+        spread = 1.0 + inputs.astype(float).var(0).sum()
+        return StubResult(Nearest(tuple(names.tolist()), form, means, spread), settings)
 
 
 stub = Stub()
@@ -109,7 +115,7 @@ def seen(estimator: ImageClassifier) -> list[dict[str, Any]]:
 
     def learner(data: tuple[np.ndarray, np.ndarray], **settings: Any) -> StubResult:
         calls.append(settings)
-        return stub(data)
+        return stub(data, **settings)
 
     estimator.set_params(learner=learner).fit(np.eye(4).reshape(4, 2, 2), [0, 1, 0, 1])
     return calls
@@ -122,7 +128,6 @@ def test_parameters_reach_the_search():
         "preset": "auto",
         "time_limit": None,
         "seed": 0,
-        "pixel_range": "0,255",
     }
     estimator = ImageClassifier("quick", 60, "run", random_state=5, strategy="random", channels=8)
     assert seen(estimator) == [
@@ -131,7 +136,6 @@ def test_parameters_reach_the_search():
             "time_limit": 60,
             "workdir": "run",
             "seed": 5,
-            "pixel_range": "0,255",
             "strategy": "random",
             "channels": 8,
         }
@@ -245,39 +249,65 @@ def test_later_images_have_the_shape_of_the_first():
 
 
 @pytest.mark.parametrize(
-    ("values", "pixel_range", "pixels"),
+    ("values", "pixel_range", "given"),
     [
-        (np.array([0.0, 0.2, 0.9]), (0, 1), [0, 51, 230]),  # 229.5 to even
-        (np.array([False, True]), (0, 1), [0, 255]),
-        (np.array([0, 1], np.uint8), (0, 1), [0, 255]),
-        (np.array([0.0, 8.0, 15.0]), (0, 16), [0, 128, 239]),  # 127.5 to even, 239.06
-        (np.array([3, 100, 254], np.uint8), (0, 255), [3, 100, 254]),
-        (np.array([3.4, 100.0, 254.6]), (0, 255), [3, 100, 255]),
-        (np.array([-1.0, 0.0, 1.0]), (-1, 1), [0, 128, 255]),
-        (np.array([-5, 0, 250]), (-5, 250), [0, 5, 255]),
-        (np.array([0, 65535], np.uint16), (0, 65535), [0, 255]),
-        (np.array([7e300, 7e300]), (7e300, 7e300), [0, 0]),
+        (np.array([0.0, 0.2, 0.9]), (0, 1), False),
+        (np.array([False, True]), (0, 1), False),
+        (np.array([0, 1], np.uint8), (0, 1), False),
+        (np.array([0.0, 8.0, 15.5]), (0, 255), False),
+        (np.array([0.0, 8.0, 16.0]), (0, 16), False),
+        (np.array([3, 100, 254], np.uint8), (0, 255), False),
+        (np.array([3.4, 100.0, 254.6]), (0, 255), False),
+        (np.array([-1.0, 0.0, 1.0]), (-1, 1), False),
+        (np.array([0, 60_000], np.uint16), (0, 65535), False),
+        (np.array([-5, 0, 250]), (-5, 250), True),
+        (np.array([-1.5, 0.0, 2.25]), (-1.5, 2.25), True),
     ],
 )
-def test_scales_by_hand(values, pixel_range, pixels):
-    rows = values.reshape(1, -1)
-    assert estimator_inputs.choose_range(rows) == pixel_range
-    found = estimator_inputs.to_pixels(rows, pixel_range)
-    assert found.dtype == np.uint8 and found.tolist() == [pixels]
+def test_the_range_is_that_of_all_data_or_the_images_own(values, pixel_range, given):
+    rows = np.stack([values, values[::-1]])
+    found = estimator_inputs.own_range(rows)
+    assert found == (ValueRange(*pixel_range) if given else None)
+    estimator = fitted(rows, [0, 1], image_shape=(1, -1))
+    assert estimator.pixel_range_ == pixel_range
+    assert estimator.classifier_.form.values == ValueRange(*pixel_range)
 
 
-def test_values_outside_are_cut_off_and_many_rows_are_as_few():
-    rows = np.array([[-0.5, 1.5]])
-    assert estimator_inputs.to_pixels(rows, (0, 1)).tolist() == [[0, 255]]
-    rows = np.random.default_rng(0).random((2500, 3))
-    expected = np.round(rows * 255).astype(np.uint8)
-    np.testing.assert_array_equal(estimator_inputs.to_pixels(rows, (0, 1)), expected)
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([-1e308, 1e308], r"X has values from -1e\+308 to 1e\+308: give pixels from 0 to 255"),
+        ([0, 2e9], r"X has values from 0 to 2e\+09: give pixels from 0 to 255"),
+        ([-3, -3], "X has the value -3 everywhere: give images that differ"),
+    ],
+)
+def test_values_that_are_no_images_are_refused(values, words):
+    with pytest.raises(InputError, match=f"^{words}$"):
+        fitted(np.array([values, values]), [0, 1], image_shape=(1, -1))
+
+
+def test_the_form_alone_converts_and_many_rows_are_as_few():
+    form = InputForm(2, 2, 1, values=ValueRange(0, 1))
+    rows = np.random.default_rng(0).random((2500, 4)) * 1.2 - 0.1
+    inputs = estimator_inputs.to_inputs(rows, (2, 2, 1), form)
+    images = np.clip(rows, 0, 1).reshape(-1, 2, 2, 1)  # what lies outside is black or white
+    np.testing.assert_array_equal(inputs, form.to_input(images, "x"))
+    small = dataclasses.replace(form, height=1, width=1)
+    found = estimator_inputs.to_inputs(rows, (2, 2, 1), small)
+    np.testing.assert_array_equal(found, small.to_input(images, "x"))
+
+
+def test_a_range_that_is_given_holds(digits):
+    rows, labels = digits
+    estimator = fitted(rows, labels, pixel_range="0,32")
+    assert estimator.pixel_range_ == (0, 32)
+    assert fitted(rows, labels).pixel_range_ == (0, 16)
 
 
 def test_digits_are_the_images_of_the_data_set(digits):
-    rows, labels = digits
     images = np.concatenate([load_train_data("digits")[0].images, load_test_data("digits").images])
-    found = estimator_inputs.to_pixels(rows, estimator_inputs.choose_range(rows))
+    form = InputForm(8, 8, 1, values=ValueRange(0, 16))
+    found = estimator_inputs.to_inputs(digits[0], (8, 8, 1), form)
     known = {image.tobytes() for image in images}
     assert all(image.tobytes() in known for image in found)
 
@@ -287,7 +317,7 @@ def test_later_images_are_converted_like_the_first(digits):
     estimator = fitted(rows, labels)
     assert estimator.pixel_range_ == (0, 16)
     dark = np.minimum(rows[:5], 3.0)  # not brightened, though their own largest value is 3
-    expected = estimator.classifier_.predict_proba(
+    expected = estimator.classifier_.predict_inputs(
         np.round(dark * 255 / 16).astype(np.uint8).reshape(-1, 8, 8, 1)
     )
     np.testing.assert_array_equal(estimator.predict_proba(dark), expected)
@@ -310,11 +340,6 @@ def test_a_range_of_its_own_takes_outliers():
     estimator = fitted(rows, np.arange(20) % 2)
     assert estimator.pixel_range_ == (rows.min(), rows.max())
     assert estimator.predict(100 * rows).shape == (20,)
-
-
-def test_values_too_far_apart_are_refused():
-    with pytest.raises(InputError, match=r"X has values from -1e\+308 to 1e\+308: give pixels"):
-        fitted(np.array([[-1e308], [1e308]]), [0, 1])
 
 
 # Labels

@@ -11,6 +11,8 @@ from jaxevo.files import (
     MAX_DOCUMENT_BYTES,
     FileError,
     checkpoint_steps,
+    default_cache_dir,
+    home_expanded,
     numbered_folders,
     read_json,
     write_bytes,
@@ -31,6 +33,23 @@ def test_tables_are_read_back_as_they_were_written(tmp_path: pathlib.Path):
     with pytest.raises(ValueError, match="fields not in fieldnames"):
         write_csv(path, [{"model": "a"}, {"model": "b", "unknown": 1}])
     assert path.read_bytes().startswith(b"model,mean\n")
+
+
+def test_a_home_folder_stands_for_a_leading_tilde(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    for path, expanded in (("~", ""), ("~/a b", "/a b"), (pathlib.Path("~/runs"), "/runs")):
+        assert home_expanded(path) == f"/home/ada{expanded}"
+    for path in ("runs/~", "./~/x", "digits", "", "photos/", "~nobody-of-this-name/x"):
+        assert home_expanded(path) == path
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_cache_dir() == pathlib.Path("/home/ada/.cache/jaxevo")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/var/cache")
+    assert default_cache_dir() == pathlib.Path("/var/cache/jaxevo")
+
+
+def test_text_that_is_no_unicode_is_escaped(tmp_path: pathlib.Path):
+    write_text(tmp_path / "a", os.fsdecode(b"\xff and \xc3\xa9"))
+    assert (tmp_path / "a").read_text() == "\\udcff and é"
 
 
 def test_json_files_are_whole_or_not_there(tmp_path: pathlib.Path, monkeypatch):

@@ -5,18 +5,21 @@ Flags are parsed, errors are one line, and interrupts end the command.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import pathlib
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from absl import flags, logging
 from rich.console import Console
 
 from jaxevo.errors import InputError, printable
+from jaxevo.files import default_cache_dir
 
 FLAGS = flags.FLAGS
 
@@ -43,28 +46,46 @@ def run(
     logging.set_verbosity(logging.ERROR)
     signal.signal(signal.SIGTERM, _terminate)
     _end_at_second_signal(f"interrupted twice; {when_interrupted}\n")
+    with safe_output():
+        try:
+            if {"--help", "-h", "-help", "--helpfull"} & set(arguments[1:]):
+                _print_help(module)
+                return
+            rest = FLAGS(arguments)[1:]
+            if operands is not None:
+                operands += rest
+            elif rest:
+                raise InputError(
+                    f"unexpected argument {rest[0]!r}; flags are written --name=value, see --help"
+                )
+            main(Console())
+        except BrokenPipeError:
+            raise
+        except (InputError, flags.Error, OSError) as error:
+            print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+            sys.exit(2)
+        except KeyboardInterrupt:
+            print(f"interrupted; {when_interrupted}", file=sys.stderr)
+            sys.exit(130)
+
+
+@contextlib.contextmanager
+def safe_output() -> Iterator[None]:
+    """Output that ends in no traceback, whoever reads it.
+
+    Characters that the terminal's encoding lacks are escaped. A reader that leaves early, as `head`
+    does, ends the block.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        if {"--help", "-h", "-help", "--helpfull"} & set(arguments[1:]):
-            _print_help(module)
+        try:
+            yield
+        finally:
             sys.stdout.flush()
-            return
-        rest = FLAGS(arguments)[1:]
-        if operands is not None:
-            operands += rest
-        elif rest:
-            raise InputError(
-                f"unexpected argument {rest[0]!r}; flags are written --name=value, see --help"
-            )
-        main(Console())
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has ended, as `head` does
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (InputError, flags.Error, OSError) as error:
-        print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print(f"interrupted; {when_interrupted}", file=sys.stderr)
-        sys.exit(130)
 
 
 def say(console: Console, text: str) -> None:
@@ -76,33 +97,32 @@ def resolve_preset(name: str, console: Console) -> str:
     """Returns the preset that `auto` means here, and prints it; other names stay."""
     if name != "auto":
         return name
-    import jax
-
-    from jaxevo.machine import default_preset
+    from jaxevo.machine import backend, default_preset
 
     preset = default_preset()
-    backend = jax.default_backend().upper()
-    say(console, f"preset {preset}, as this is a {backend}; --preset=... chooses another")
+    say(console, f"preset {preset}, as this is a {backend().upper()}; --preset=... chooses another")
     return preset
 
 
-def use_compilation_cache() -> None:
-    """Turns the persistent cache on, or says why it cannot be used.
+def start_jax() -> None:
+    """Starts JAX, with the persistent cache of programs unless that cannot be used.
 
-    Whoever can write to it can run code.
+    Whoever can write to the cache can run code. Raises `InputError` where JAX has no device.
     """
-    if not FLAGS.compilation_cache_dir:
+    from jaxevo.machine import backend, drop_oldest_programs, keep_compiled
+
+    backend()
+    if FLAGS.compilation_cache_dir == "":
         return
-    folder = pathlib.Path(FLAGS.compilation_cache_dir).expanduser()
     try:
+        named = FLAGS.compilation_cache_dir
+        folder = pathlib.Path(named) if named else default_cache_dir() / "compiled"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not os.access(folder, os.W_OK):
             raise PermissionError(f"{folder} is not writable")
-    except OSError as error:
+    except (InputError, OSError) as error:
         print(f"no compilation cache ({error}): every run compiles anew", file=sys.stderr)
         return
-    from jaxevo.machine import drop_oldest_programs, keep_compiled
-
     drop_oldest_programs(folder)
     keep_compiled(str(folder))
 

@@ -41,9 +41,12 @@ flags.DEFINE_integer(
     "trainings of candidates a search, isomorphic ones not counted",
     lower_bound=1,
 )
-flags.DEFINE_string("dataset", "digits", FIELDS["dataset"].metadata["help"])
-flags.DEFINE_string(
-    "workdir", None, "folder of the comparison (default: runs/compare-<dataset>-<preset>)"
+flags.DEFINE(shared.PATH, "dataset", "digits", FIELDS["dataset"].metadata["help"])
+flags.DEFINE(
+    shared.PATH,
+    "workdir",
+    None,
+    "folder of the comparison (default: runs/compare-<dataset>-<preset>)",
 )
 shared.define_preset_flag()
 shared.define_recipe_flag("the final training")
@@ -54,19 +57,21 @@ shared.define_machine_flags()
 def main(console: Console) -> None:
     """Flags in, one search after the other, a table out."""
     shared.check_names("strategies", FLAGS.strategies, STRATEGIES)
-    command.use_compilation_cache()
+    command.start_jax()
+    from jaxevo.datasets import open_dataset
     from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
     from jaxevo.run.prepare import make_config, run_name
 
     preset = command.resolve_preset(FLAGS.preset, console)
+    num_images = len(open_dataset(FLAGS.dataset, FLAGS.data_dir).divided().train)
     configs = {
         strategy: make_config(
             FLAGS.dataset,
+            num_images,
             preset=preset,
             strategy=strategy,
             recipe=FLAGS.recipe,
             settings=shared.given(SETTINGS),
-            data_dir=FLAGS.data_dir,
         )
         for strategy in FLAGS.strategies
     }

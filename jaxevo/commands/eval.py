@@ -46,21 +46,28 @@ NETWORK = {field.name: field for field in dataclasses.fields(NetworkConfig)}
 TRAINING = {field.name: field for field in dataclasses.fields(TrainingConfig)}
 FINAL = SearchConfig().final_training
 
-flags.DEFINE_string(
-    "genome", None, "a genome file, or the name of a shipped genome such as evoA.json"
+flags.DEFINE(
+    shared.PATH, "genome", None, "a genome file, or the name of a shipped genome such as evoA.json"
 )
 flags.DEFINE_enum("model", None, list(MODELS), "a hand-designed network instead of a genome")
-flags.DEFINE_string(
-    "weights", None, "folder of saved weights to score without training, such as runs/.../best"
+flags.DEFINE(
+    shared.PATH,
+    "weights",
+    None,
+    "folder of saved weights to score without training, such as runs/.../best",
 )
-flags.DEFINE_string(
+flags.DEFINE(
+    shared.PATH,
     "dataset",
     None,
     "a data set's name, a folder of class folders, or an .npz file (default: digits, or the "
     "weights')",
 )
-flags.DEFINE_string(
-    "test_dataset", None, "data set whose test split is scored (default: that of --dataset)"
+flags.DEFINE(
+    shared.PATH,
+    "test_dataset",
+    None,
+    "data set whose test split is scored (default: that of --dataset)",
 )
 flags.DEFINE_integer(
     "image_size", 0, "resize training images to this side in pixels; 0: as they are", lower_bound=0
@@ -70,13 +77,14 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_integer("seeds", 1, "trainings with different seeds", lower_bound=1)
 flags.DEFINE_integer("seed", 0, "first of the seeds", lower_bound=0)
-flags.DEFINE_string(
+flags.DEFINE(
+    shared.PATH,
     "workdir",
     None,
     "folder for checkpoints between epochs, by which the same command resumes, and the weights",
 )
-flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
-flags.DEFINE_string("output", None, "file to write the results to as JSON")
+flags.DEFINE(shared.PATH, "save", None, "folder to save the (first seed's) trained weights in")
+flags.DEFINE(shared.PATH, "output", None, "file to write the results to as JSON")
 shared.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
 shared.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
 shared.define_recipe_flag("the training")
@@ -105,7 +113,7 @@ def train_and_score(console: Console) -> dict[str, Any]:
     if genome is not None:
         network.check_image(*train.images.images.shape[1:3])
     # Imports JAX, which takes seconds: what can be refused has been.
-    command.use_compilation_cache()
+    command.start_jax()
     from jaxevo.experiments import evaluation
     from jaxevo.networks.baselines import Baseline
     from jaxevo.training.fit import DivergedError
@@ -148,7 +156,7 @@ def score_weights(console: Console) -> dict[str, Any]:
     The images are those of the data trained on, unless other data is named.
     """
     _, options = shared.reading_options()
-    command.use_compilation_cache()
+    command.start_jax()
     from jaxevo.experiments import evaluation
 
     dataset = FLAGS.test_dataset or FLAGS.dataset

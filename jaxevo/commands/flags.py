@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,25 @@ from absl import flags
 from jaxevo.config import DataConfig, SearchConfig, leaf_fields
 from jaxevo.config.presets import PRESETS, RECIPES, STRATEGIES
 from jaxevo.errors import InputError
+from jaxevo.files import home_expanded
 
 if TYPE_CHECKING:  # imported late, as it brings libraries
     from jaxevo.datasets import ReadOptions
 
 FLAGS = flags.FLAGS
+
+
+class _PathParser(flags.ArgumentParser):
+    """Takes the paths of all flags: a leading `~` is the home folder."""
+
+    def parse(self, argument: str) -> str:
+        return home_expanded(argument)
+
+    def flag_type(self) -> str:
+        return "path"
+
+
+PATH = _PathParser()
 
 
 def define_config_flags(
@@ -90,18 +103,18 @@ def reading_options() -> tuple[ReadOptions, ReadOptions]:
 
 def define_machine_flags() -> None:
     """Flags that say where things lie on this machine, and change no result."""
-    flags.DEFINE_string(
-        "data_dir", None, "folder with the published files, as <data_dir>/<name>/<file>"
-    )
+    text = "folder with the published files, as <data_dir>/<name>/<file>"
+    flags.DEFINE(PATH, "data_dir", None, text)
     define_compilation_cache_flag()
 
 
 def define_compilation_cache_flag() -> None:
     """Defines the flag of the folder of compiled programs."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    default = os.path.join(cache, "jaxevo", "compiled")
-    text = "where compiled programs are kept; empty: nowhere"
-    flags.DEFINE_string("compilation_cache_dir", default, text)
+    text = (
+        "where compiled programs are kept; empty: nowhere (default: jaxevo/compiled in "
+        "$XDG_CACHE_HOME, else in ~/.cache)"
+    )
+    flags.DEFINE(PATH, "compilation_cache_dir", None, text)
 
 
 def strategies_listed() -> str:

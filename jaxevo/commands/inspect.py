@@ -19,6 +19,7 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo.commands import command
+from jaxevo.commands import flags as shared
 from jaxevo.errors import InputError, printable
 from jaxevo.reports import summary, terminal
 from jaxevo.run.reader import Run, load_run
@@ -27,16 +28,30 @@ from jaxevo.search_space import genome_files
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("workdir", None, "folder of the run, such as runs/digits-quick-seed0")
-flags.DEFINE_string(
-    "genome", None, "instead of a run: a genome file, or a shipped genome such as evoA.json"
+flags.DEFINE(shared.PATH, "workdir", None, "folder of the run, such as runs/digits-quick-seed0")
+flags.DEFINE(
+    shared.PATH,
+    "genome",
+    None,
+    "instead of a run: a genome file, or a shipped genome such as evoA.json",
 )
 flags.DEFINE_integer(
-    "id", None, "individual whose lineage and genome are shown (default: the best)", lower_bound=0
+    "id",
+    None,
+    "individual whose lineage and genome are shown and exported (default: the best)",
+    lower_bound=0,
 )
-flags.DEFINE_string("export_best", None, "new file to write the best individual's genome to")
-flags.DEFINE_string(
-    "plot", None, "folder for pictures, as SVG and PNG: the cells shown, and the run's progress"
+flags.DEFINE(
+    shared.PATH,
+    "export_best",
+    None,
+    "new file to write a genome to: the best individual's, or that of --id",
+)
+flags.DEFINE(
+    shared.PATH,
+    "plot",
+    None,
+    "folder for pictures, as SVG and PNG: the cells shown, and the run's progress",
 )
 flags.DEFINE_bool("json", False, "print everything as one JSON document instead")
 
@@ -85,7 +100,7 @@ def main(_: Console) -> None:
     run = load_run(Workdir(pathlib.Path(FLAGS.workdir)))
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
-        summary.export_best(run, pathlib.Path(FLAGS.export_best))
+        summary.export_genome(run, shown, pathlib.Path(FLAGS.export_best))
     if FLAGS.plot:
         draw(run, pathlib.Path(FLAGS.plot))
     if FLAGS.json:

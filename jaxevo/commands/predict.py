@@ -16,7 +16,7 @@ from jaxevo.predictions import FORMS, predict_lines
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("weights", None, "folder of a trained network, such as runs/.../best")
+flags.DEFINE(shared.PATH, "weights", None, "folder of a trained network, such as runs/.../best")
 flags.DEFINE_enum("format", "text", list(FORMS), "how predictions are printed")
 shared.define_compilation_cache_flag()
 
@@ -31,7 +31,7 @@ def start(arguments: list[str]) -> None:
             raise InputError("give --weights=..., the folder of a trained network, and image files")
         if not operands:
             raise InputError("give the image files or folders to classify")
-        command.use_compilation_cache()
+        command.start_jax()
         from jaxevo.training.classifier import Classifier
 
         for line in predict_lines(Classifier.load(FLAGS.weights), operands, FLAGS.format):

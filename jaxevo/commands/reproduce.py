@@ -36,7 +36,8 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "seeds", None, "trainings of each model (default: the budget's)", lower_bound=1
 )
-flags.DEFINE_string(
+flags.DEFINE(
+    shared.PATH,
     "workdir",
     None,
     "folder for trainings and tables (default: runs/reproduce-<budget>-<recipe>[-<epochs>epochs])",
@@ -52,7 +53,7 @@ def main(console: Console) -> None:
         raise InputError(f"give --table={'|'.join(TABLES)}")
     if FLAGS.models is not None:
         shared.check_names("models", FLAGS.models, LABELS)
-    command.use_compilation_cache()
+    command.start_jax()
     from jaxevo.experiments.reproduction import Plan, reproduce
 
     epochs = f"-{FLAGS.epochs}epochs" if FLAGS.epochs else ""

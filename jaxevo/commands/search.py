@@ -10,7 +10,6 @@ The same command resumes an interrupted run.
 from __future__ import annotations
 
 import contextlib
-import shlex
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -44,9 +43,9 @@ flags.DEFINE_enum(
     f"{FIELDS['strategy'].metadata['help']}. Over the preset's settings, "
     f"{shared.strategies_listed()}",
 )
-flags.DEFINE_string("dataset", "digits", FIELDS["dataset"].metadata["help"])
-flags.DEFINE_string(
-    "workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)"
+flags.DEFINE(shared.PATH, "dataset", "digits", FIELDS["dataset"].metadata["help"])
+flags.DEFINE(
+    shared.PATH, "workdir", None, "folder of the run (default: runs/<dataset>-<preset>-seed<seed>)"
 )
 flags.DEFINE_float(
     "time_limit",
@@ -57,8 +56,8 @@ flags.DEFINE_float(
 flags.DEFINE_bool(
     "dry_run", False, "time two random candidates, print how long the search would take, and stop"
 )
-flags.DEFINE_string(
-    "profile", None, "folder for a trace of JAX's profiler, of what this session does"
+flags.DEFINE(
+    shared.PATH, "profile", None, "folder for a trace of JAX's profiler, of what this session does"
 )
 shared.define_config_flags(SETTINGS, flatten(SearchConfig()), "preset paper")
 shared.define_config_flags(WORKER_SETTINGS, flatten(WorkerConfig()), "default")
@@ -117,17 +116,13 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
 
 def print_result(task: Task, result: Result, console: Console) -> None:
     """Prints the result, and the commands that use it."""
-    from jaxevo.run.words import result_lines
+    from jaxevo.run.words import commands_of, result_lines
 
     workdir = task.workdir
-    data_dir = f" --data_dir={shlex.quote(FLAGS.data_dir)}" if FLAGS.data_dir else ""
-    weights = f"--weights={shlex.quote(str(workdir.best_weights))}"
     lines = [
         *result_lines(result),
         f"genome {workdir.best_genome}, weights {workdir.best_weights}; to use them:",
-        f"  python launch/eval.py {weights} --dataset={shlex.quote(result.dataset)}{data_dir}",
-        f"  python -m jaxevo predict {weights} IMAGE...",
-        f"  python launch/inspect_checkpoint.py --workdir={shlex.quote(str(workdir.path))}",
+        *(f"  {line}" for line in commands_of(result, FLAGS.data_dir)),
     ]
     say(console, "\n".join(lines))
 
@@ -144,7 +139,7 @@ def draw(task: Task, console: Console, missing_only: bool) -> None:
 
 def main(console: Console) -> None:
     """Flags in, one library call, words out."""
-    command.use_compilation_cache()
+    command.start_jax()
     task = make_task(console)
     from jaxevo.run.estimate import describe_estimate
     from jaxevo.run.progress import RunReporter

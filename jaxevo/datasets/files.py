@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from jaxevo.datasets.base import DataError
+from jaxevo.files import default_cache_dir, home_expanded
 
 _CHUNK = 1 << 20
 REMEDY = "download it anew"
@@ -74,7 +75,5 @@ def hash_file(path: pathlib.Path, algorithm: str = "sha256") -> str:
 
 def cache_dir() -> pathlib.Path:
     """Folder of prepared data and downloads, since a folder of data may be read-only."""
-    if named := os.environ.get("JAXEVO_CACHE"):
-        return pathlib.Path(named).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "jaxevo"
+    named = os.environ.get("JAXEVO_CACHE")
+    return pathlib.Path(home_expanded(named)) if named else default_cache_dir()

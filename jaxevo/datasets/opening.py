@@ -15,6 +15,7 @@ from jaxevo.datasets.npz import open_npz
 from jaxevo.datasets.published import open_digits, open_published
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.datasets.tables import SUFFIXES, open_tables, tables_in
+from jaxevo.files import home_expanded
 
 Data = Any  # see `open_dataset`
 NAMES = ("digits", *SOURCES)
@@ -26,7 +27,7 @@ def same_dataset(first: str, second: str) -> bool:
 
     def canonical(dataset: str) -> str:
         name = _ALIASES.get(dataset, dataset)
-        return name if name in NAMES else os.path.realpath(os.path.expanduser(dataset))
+        return name if name in NAMES else os.path.realpath(home_expanded(dataset))
 
     return canonical(first) == canonical(second)
 
@@ -36,13 +37,16 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
 
     Args:
         data: One of `NAMES`, a folder of class folders of images or of tables, an `.npz`, CSV or
-            parquet file, or images and labels in memory (see `arrays.open_arrays`).
+            parquet file, images and labels in memory (see `arrays.open_arrays`), or a data set that
+            is open already.
         data_dir: Folder with the published files, as `<data_dir>/<name>/<file>`; without them they
             are downloaded.
 
     Raises:
         DataError: It is none of these, or damaged.
     """
+    if isinstance(data, Dataset):
+        return data
     if not isinstance(data, str | os.PathLike):
         return open_arrays(data)
     dataset = os.fspath(data)
@@ -55,7 +59,7 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
 
 
 def _open_path(dataset: str) -> Dataset:
-    path = pathlib.Path(os.path.expanduser(dataset))
+    path = pathlib.Path(home_expanded(dataset))
     suffix = path.suffix.lower()
     if os.path.isdir(path):
         tables = tables_in(path)

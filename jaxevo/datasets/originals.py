@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from jaxevo.datasets.base import DataError
 from jaxevo.datasets.files import cache_dir, hash_file
 from jaxevo.datasets.sources import OriginalFile, Source
+from jaxevo.files import home_expanded
 
 _TIMEOUT_S = 20
 _MAX_DOWNLOAD = 256 << 20  # bytes; SVHN's train_32x32.mat, the largest, has 174 MiB
@@ -24,7 +25,7 @@ def locate(source: Source, data_dir: str | None) -> dict[str, list[pathlib.Path]
     """The files of each split: a person's own (of any checksum), else downloaded ones."""
     folders = [cache_dir() / "downloads" / source.name]
     if data_dir is not None:
-        given = pathlib.Path(os.path.expanduser(data_dir))
+        given = pathlib.Path(home_expanded(data_dir))
         if not os.path.isdir(given):
             fault = "is not a folder" if os.path.exists(given) else "does not exist"
             raise DataError(

@@ -28,6 +28,11 @@ def resize_images(
         uint8 [M, *image_shape].
     """
     check_method(method)
+    if images.dtype != np.uint8:
+        raise DataError(
+            f"images of type {images.dtype} cannot be resized: give uint8, or let "
+            "InputForm.from_array convert them"
+        )
     height, width, channels = image_shape
     if images.shape[3] not in (1, 3) or channels not in (1, 3):
         raise DataError(

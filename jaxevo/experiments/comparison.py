@@ -102,8 +102,8 @@ def write_comparison(
     dataset = searches[0][1].data.dataset
     caption = (
         f"Strategies on {dataset}: {comparison.trainings} trainings a search, preset "
-        f"{comparison.preset}. Mean ± standard deviation over seeds; test accuracy is that of the "
-        "winner after the final training."
+        f"{comparison.preset}. Mean ± standard deviation over seeds, which all have the same test "
+        "images; test accuracy is that of the winner after the final training."
     )
     settings = {name: flatten(config) for name, config in searches if config.seed == 0}
     # The tables: Markdown, CSV and JSON.

@@ -318,14 +318,16 @@ def document_lines(document: Mapping[str, Any]) -> list[str]:
     for score in document["scores"]:
         low, high = score["interval"]
         number = len(score["accuracies"])
-        spread = (
-            f", standard deviation {score['std']:.2%} over {number} seeds" if number > 1 else ""
-        )
+        of = ""
+        spread = ""
+        if number > 1:
+            of = " of seeds and images"
+            spread = f", standard deviation {score['std']:.2%} over {number} seeds"
         resized = f" resized by {score['resize']}" if len(document["scores"]) > 1 else ""
         lines.append(
             f"trained on {document['trained_on']}, tested on {document['tested_on']}{resized} "
             f"({score['images']:,} images): {score['mean']:.2%} "
-            f"(95 % interval {low:.2%} to {high:.2%}{spread})"
+            f"(95 % interval{of} {low:.2%} to {high:.2%}{spread})"
         )
     sizes = f"{document['parameters']:,} parameters, {document['multiply_adds']:,} multiply-adds"
     return [*lines, sizes]

@@ -335,9 +335,9 @@ class Reproduction:
             "network is scored",
             "once on the test split, and nothing is chosen by that. A genome is as good as the "
             "search it comes from,",
-            "whose size the remark names. Intervals: Wilson's over the test images for one "
-            "training, Student's over",
-            "several.",
+            "whose size the remark names. Intervals are 95 %: Wilson's over the test images for "
+            "one training; for",
+            "several, of both trainings and test images, which all trainings share.",
         ]
         # The networks of each data set, and whether its split is the official one.
         tasks = {task.trained_on: task for task in self.table.tasks}

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxevo import machine
 from jaxevo.config import NetworkConfig
 from jaxevo.networks.universal import Moments, Slots, UniversalCell, UniversalNetwork
 from jaxevo.networks.universal_encoding import EncodedCell
@@ -70,8 +71,8 @@ def _load() -> _Loaded:
 
 def unavailable_reason() -> str | None:
     """Why the native kernels do not run here and what would bring them; None where they do."""
-    if jax.default_backend() != "cpu":
-        return f"native kernels are for CPUs, and this is a {jax.default_backend().upper()}"
+    if machine.backend() != "cpu":
+        return f"native kernels are for CPUs, and this is a {machine.backend().upper()}"
     problem = _load().problem
     return f"no native kernels: {problem}" if problem else None
 

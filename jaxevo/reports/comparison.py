@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxevo.errors import InputError
 from jaxevo.run.reader import Run
 
 MEASURES = {
@@ -47,21 +48,24 @@ class Failure:
 
 
 def outcome(strategy: str, run: Run) -> Outcome:
-    """Makes the outcome of a finished run."""
-    assert run.result is not None and run.result.test_accuracy is not None
+    """Makes the outcome of a finished run. Raises `InputError` for one without a test accuracy."""
+    result = run.result
+    if result is None or result.test_accuracy is None:
+        raise InputError(
+            f"{run.path} has no test accuracy to compare: let it end, on data with test images"
+        )
     best = 0.0
     curve = []
     for candidate in run.candidates.values():
         best = max(best, candidate.individual.fitness or 0.0)
         if candidate.reused is None:
             curve.append(best)
-    result = run.result
     individuals = [candidate.individual for candidate in run.candidates.values()]
     return Outcome(
         strategy=strategy,
         seed=run.config.seed,
         validation=best,
-        test=run.result.test_accuracy,
+        test=result.test_accuracy,
         parameters=result.parameters,
         trainings=len(curve),
         candidates=len(individuals),
@@ -244,8 +248,9 @@ def _how_much_it_says(seeds: int) -> str:
     least = 2 / 2**seeds
     few = " So few seeds can hardly show anything but a large difference." if least > 0.05 else ""
     return (
-        f"Two-sided p-values, not corrected for the number of comparisons; with {seeds} seeds the "
-        f"Wilcoxon test cannot give less than {least:.3g}.{few}"
+        "Two-sided p-values of chance between seeds, not of other test images, and not corrected "
+        f"for the number of comparisons; with {seeds} seeds the Wilcoxon test cannot give less "
+        f"than {least:.3g}.{few}"
     )
 
 

@@ -230,23 +230,23 @@ def draw(cell: Cell) -> list[str]:
     return [*lines, f"{'output':<17} = " + (f"concat( {outputs} )" if "," in outputs else outputs)]
 
 
-def export_best(run: Run, path: pathlib.Path) -> None:
-    """Writes the genome file of the best, as the search does at its end.
+def export_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None:
+    """Writes an individual's genome file, that of the winner as the search does at its end.
 
-    Raises `InputError` where there is a file.
+    Raises `InputError` where there is a file, or no individual.
     """
-    if run.best is None:
+    if shown is None:
         raise InputError(
             f"{run.path} has no individual with a fitness yet, so there is nothing to export"
         )
-    metadata = run.candidates[run.best.id].metadata(run.config.data.dataset, run.config.seed)
-    if run.result:
+    metadata = run.candidates[shown.id].metadata(run.config.data.dataset, run.config.seed)
+    if run.result and run.result.id == shown.id:
         metadata |= {"retrained_fitness": run.result.retrained_fitness}
         if run.result.test_accuracy is not None:
             metadata |= {"test_accuracy": run.result.test_accuracy}
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(dumps(run.best.genome, metadata))
+            file.write(dumps(shown.genome, metadata))
     except FileExistsError:
         raise InputError(f"{path} exists already; give the genome file another name") from None
 

@@ -59,6 +59,7 @@ def print_generations(run: Run, console: Console) -> None:
     rows = summary.generations(run)
     values = [value for row in rows for value in (row.best, row.median) if value is not None]
     low, high = min(values, default=0.0), max(values, default=0.0)
+    heavy, light = "=-" if console.options.ascii_only else "━─"
     table = []
     for row in rows:
         median, best = (
@@ -66,10 +67,11 @@ def print_generations(run: Run, console: Console) -> None:
             for value in (row.median, row.best)
         )
         nodes = f"{row.nodes_normal:.1f} {row.nodes_reduction:.1f}"
-        counts = (row.trainings, row.reused, row.failed, "━" * median + "─" * (best - median))
+        counts = (row.trainings, row.reused, row.failed, heavy * median + light * (best - median))
         table.append((row.generation, percent(row.best), percent(row.median), nodes, *counts))
     title = (
-        "GENERATIONS  best so far ─; of those born in it: median fitness ━, mean B of both cells"
+        f"GENERATIONS  best so far {light}; of those born in it: median fitness {heavy}, mean B of "
+        "both cells"
     )
     show(
         console,

@@ -75,11 +75,16 @@ class Explorer:
             OSError: Something cannot be written.
         """
         strategy = self._resume()
-        while not self._ended() and (candidates := strategy.ask()):
+        # Tell all that is recorded, even if the search has ended: its last line may have been lost.
+        self._record_stagnations(strategy)
+        told = True
+        while told and (candidates := strategy.ask()):
             self._waiting = candidates
+            told = False
             for candidate in candidates:
                 if not self._ended(candidate):
                     self._tell(candidate, strategy)
+                    told = True
         candidates = list(self.ledger.candidates.values())
         if all(candidate.fitness is None for candidate in candidates):
             raise SearchFailedError(
@@ -87,12 +92,12 @@ class Explorer:
                 f"{candidates[-1].failure}; remove the cause and search in another workdir"
             )
 
-    def _ended(self, candidate: Individual | None = None) -> bool:
+    def _ended(self, candidate: Individual) -> bool:
         """True if trainings or time are spent, or the accuracy that is enough is reached.
 
         A candidate that is recorded is always told to the strategy.
         """
-        if candidate is not None and candidate.id in self.ledger.candidates:
+        if candidate.id in self.ledger.candidates:
             return False
         enough = self.config.target_reached(self.ledger.best_accuracy)
         if enough or self.config.budget_spent(self.ledger.trainings):

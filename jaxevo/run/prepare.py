@@ -20,13 +20,14 @@ from jaxevo.datasets import (
     load_test_data,
     open_dataset,
 )
+from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.engines import with_engine
 
-# A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), or
-# a dict of x_train, y_train, x_test and y_test.
+# A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), a
+# dict of x_train, y_train, x_test and y_test, or an open `Dataset`.
 Data = Any
 
 
@@ -47,16 +48,18 @@ def make_task(
     Unless an engine is named, a run goes on with the engine that it began with.
     """
     preset = default_preset() if preset == "auto" else preset
+    opened = open_dataset(data, data_dir).divided()
     config = make_config(
-        data,
+        dataset_name(data),
+        len(opened.train),
         preset=preset,
         strategy=strategy,
         recipe=recipe,
         settings=settings or {},
-        data_dir=data_dir,
     )
     # A run that goes on keeps the engine that it began with.
-    path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
+    default = default_workdir(config, preset)
+    path = default if workdir is None else pathlib.Path(home_expanded(workdir))
     if (settings or {}).get("engine", "auto") == "auto":
         config = _with_engine_of(Workdir(path), config)
     limits = (
@@ -64,9 +67,7 @@ def make_task(
         if isinstance(workers, WorkerConfig)
         else replace(WorkerConfig(), {"workers": workers})
     )
-    return load_task(
-        config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit
-    )
+    return load_task(config, opened, path, preset=preset, workers=limits, time_limit=time_limit)
 
 
 def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
@@ -78,22 +79,21 @@ def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
 
 
 def make_config(
-    data: Data,
+    dataset: str,
+    num_images: int,
     *,
     preset: str,
     strategy: str,
     recipe: str,
     settings: Mapping[str, Any],
-    data_dir: str | None = None,
 ) -> SearchConfig:
     """The configuration of preset, recipe, strategy and settings; later ones go over earlier ones.
 
-    The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
+    The preset is for a training split of `num_images`. The engine `auto` is resolved. Raises
+    `InputError` for unknown names and impossible values.
     """
-    name = dataset_name(data)
-    num_images = len(open_dataset(data, data_dir).divided().train)
     begin = search_settings(preset, strategy, recipe, num_images=num_images)
-    return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": name}))
+    return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
 
 
 def load_task(

@@ -64,13 +64,14 @@ def run_search(task: Task, reporter: Reporter) -> Result:
         OSError: Something cannot be written; the same call, once it can, goes on from there.
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
-    with _opened(task, reporter) as ledger:
+    with _opened(task, reporter):
         # A run that is complete is only read.
         if task.workdir.result.exists():
             result = load_run(task.workdir).result
             assert result is not None
             return result
         # Explore, choose the winner, finish.
+        ledger = Ledger.open(task.workdir, task.config)
         evaluator = make_evaluator(task)
         winner = _explore_and_choose(task, ledger, evaluator, reporter=reporter)
         finisher = Finisher(
@@ -91,7 +92,8 @@ def find_winner(task: Task, reporter: Reporter) -> Individual:
     Raises like `run_search`.
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
-    with _opened(task, reporter) as ledger:
+    with _opened(task, reporter):
+        ledger = Ledger.open(task.workdir, task.config)
         return _explore_and_choose(task, ledger, make_evaluator(task), reporter=reporter)
 
 
@@ -106,8 +108,8 @@ def make_evaluator(task: Task) -> Evaluator:
 
 
 @contextlib.contextmanager
-def _opened(task: Task, reporter: Reporter) -> Iterator[Ledger]:
-    """The ledger of the run, whose folder is made or checked, and locked within the block."""
+def _opened(task: Task, reporter: Reporter) -> Iterator[None]:
+    """Makes or checks the folder of the run, and locks it within the block."""
     about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
     with task.workdir.locked():
         document = task.workdir.open(task.config, about | {"data": task.data.digest()})
@@ -116,7 +118,9 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[Ledger]:
                 f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted "
                 "run"
             )
-        yield Ledger.open(task.workdir, task.config)
+        if (began := document["config"].get("dataset")) != task.config.data.dataset:
+            reporter.message(f"{task.config.data.dataset} has the images of {began}: it goes on")
+        yield
 
 
 def _explore_and_choose(

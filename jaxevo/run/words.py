@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from jaxevo.run.result import Result
@@ -35,6 +36,18 @@ def result_lines(result: Result) -> list[str]:
         f"{result.candidates} candidates, {result.memo_hits} ({share:.0%}) isomorphic to an "
         f"earlier one, {result.failures} failed; {result.trainings} trainings",
         where_time_went(result.session_seconds),
+    ]
+
+
+def commands_of(result: Result, data_dir: str | None = None) -> list[str]:
+    """The commands that use a run's result, as a shell reads them, a line each."""
+    folder = shlex.quote(f"--workdir={result.path}")
+    weights = shlex.quote(f"--weights={result.weights}")
+    data = [f"--dataset={result.dataset}", *([f"--data_dir={data_dir}"] if data_dir else [])]
+    return [
+        f"python launch/eval.py {weights} {shlex.join(data)}",
+        f"python -m jaxevo predict {weights} IMAGE...",
+        f"python launch/inspect_checkpoint.py {folder}",
     ]
 
 

@@ -113,7 +113,16 @@ class Workdir:
     def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:
         """Creates the run, or checks that the run in the folder is one of this configuration.
 
-        Returns the content of `config.json`.
+        Args:
+            config: The configuration.
+            extra: What else a new run writes. Its `data` is the digest of the images: where it is
+                the run's, the images may lie in another place than they did.
+
+        Returns:
+            The content of `config.json`.
+
+        Raises:
+            FileError: The folder holds a run of another configuration or of other images.
         """
         # A new run writes its configuration.
         if not self.config.exists():
@@ -132,7 +141,11 @@ class Workdir:
             return document
         # An existing run must have the same configuration and images.
         document = self.read_config()
-        differences = _differences(complete(document["config"]), flatten(config))
+        stored = complete(document["config"])
+        asked = flatten(config)
+        if "data" in extra and document.get("data") == extra["data"]:
+            asked["dataset"] = stored.get("dataset")
+        differences = _differences(stored, asked)
         if document.get("data") != extra.get("data"):
             differences.append("the images are not those it began with")
         if differences:

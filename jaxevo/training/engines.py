@@ -10,8 +10,6 @@ import concurrent.futures
 import pathlib
 from typing import Any, Protocol
 
-import jax
-
 from jaxevo import machine
 from jaxevo.checked import CheckedFields
 from jaxevo.config import ENGINES, NetworkConfig, SearchConfig, check_known, replace
@@ -190,7 +188,7 @@ def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 
         )
     if name != "auto":
         return name
-    if jax.default_backend() != "cpu" or network.conv_kind != "separable":
+    if machine.backend() != "cpu" or network.conv_kind != "separable":
         return "compiled"
     return "universal" if reason else "native"
 

@@ -50,9 +50,14 @@ def check_images(
     if array.ndim == 3:
         array = array[None]
     if array.ndim != 4 or array.shape[1:] != image_shape:
+        remedy = (
+            "resize them by jaxevo.datasets.resize_images"
+            if form is None
+            else "convert them by the classifier's form.from_array, for its predict_inputs"
+        )
         raise InputError(
             f"images of shape {list(np.shape(images))} cannot be classified, as the network takes "
-            f"[M, {_sides(image_shape)}]: resize them by jaxevo.datasets.resize_images"
+            f"[M, {_sides(image_shape)}]: {remedy}"
         )
     # Convert stored values as the training images were converted.
     if form is not None and (form.values != BYTES or form.resize != "stretch"):

@@ -1,13 +1,14 @@
 """Data as people have it: each set's counts, classes and mean pixel are known, and it is read
 rightly or refused.
 
-Every set is made of the same 40 images of two classes, stored in another way.
+Most sets are made of the same 40 images of two classes, stored in another way.
 """
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -30,7 +31,16 @@ GREY, COLOUR = make_images(40, (12, 12)), make_images(40, (12, 12, 3), 1)
 LABELS = make_labels(40, 2)
 ONE_HOT = np.eye(2)[LABELS]
 BINARY = (GREY > 99).astype(np.uint8)
-Made = tuple[np.ndarray, tuple[str, ...]]  # the images as bytes, and the class names
+
+
+class Made(NamedTuple):
+    """What a set must be read as."""
+
+    train: np.ndarray  # the images to train on, as bytes
+    names: tuple[str, ...]
+    test: np.ndarray | None = None  # None: the training images
+    counts: tuple[int, ...] = ()  # training images of each class; empty: as many of each
+    note: str = ""  # a part of the line before a run
 
 
 def npz(root: pathlib.Path, x: np.ndarray, y: np.ndarray, compress: bool = False) -> None:
@@ -40,84 +50,84 @@ def npz(root: pathlib.Path, x: np.ndarray, y: np.ndarray, compress: bool = False
 
 def bytes_(root: pathlib.Path) -> Made:
     npz(root, GREY, LABELS)
-    return GREY, ("0", "1")
+    return Made(GREY, ("0", "1"))
 
 
 def floats(root: pathlib.Path) -> Made:
     npz(root, COLOUR / 255, LABELS)
-    return COLOUR, ("0", "1")
+    return Made(COLOUR, ("0", "1"))
 
 
 def packed_floats(root: pathlib.Path) -> Made:
     """46 MB in less than a hundredth of it, and no bomb."""
     x = np.tile(BINARY, (1000, 1, 1))
     npz(root, x.astype(np.float64), np.tile(LABELS, 1000), compress=True)
-    return x * np.uint8(255), ("0", "1")
+    return Made(x * np.uint8(255), ("0", "1"))
 
 
 def half_floats(root: pathlib.Path) -> Made:
     npz(root, (GREY / 255).astype(np.float16), LABELS)
-    return np.round((GREY / 255).astype(np.float16).astype(np.float32) * 255), ("0", "1")
+    return Made(np.round((GREY / 255).astype(np.float16).astype(np.float32) * 255), ("0", "1"))
 
 
 def signed_floats(root: pathlib.Path) -> Made:
     npz(root, GREY / 127.5 - 1, LABELS)
-    return GREY, ("0", "1")
+    return Made(GREY, ("0", "1"))
 
 
 def zeros_and_ones(root: pathlib.Path) -> Made:
     npz(root, BINARY, LABELS)
-    return BINARY * 255, ("0", "1")
+    return Made(BINARY * 255, ("0", "1"))
 
 
 def booleans(root: pathlib.Path) -> Made:
     npz(root, BINARY.astype(bool), LABELS.astype(bool))
-    return BINARY * 255, ("0", "1")
+    return Made(BINARY * 255, ("0", "1"))
 
 
 def sixteenths(root: pathlib.Path) -> Made:
     npz(root, GREY % 17, LABELS)
-    return np.round((GREY % 17) * (255 / 16)), ("0", "1")
+    return Made(np.round((GREY % 17) * (255 / 16)), ("0", "1"))
 
 
 def twelve_bits(root: pathlib.Path) -> Made:
     npz(root, GREY.astype(np.uint16) * 16 + 15, LABELS)
-    return np.round((GREY * 16.0 + 15) * (255 / 4095)), ("0", "1")
+    return Made(np.round((GREY * 16.0 + 15) * (255 / 4095)), ("0", "1"))
 
 
 def channels_first(root: pathlib.Path) -> Made:
     npz(root, COLOUR.transpose(0, 3, 1, 2), LABELS)
-    return COLOUR, ("0", "1")
+    return Made(COLOUR, ("0", "1"))
 
 
 def fortran_order(root: pathlib.Path) -> Made:
     npz(root, np.asfortranarray(COLOUR), LABELS)
-    return COLOUR, ("0", "1")
+    return Made(COLOUR, ("0", "1"))
 
 
 def column_labels(root: pathlib.Path) -> Made:
     npz(root, GREY, LABELS[:, None])
-    return GREY, ("0", "1")
+    return Made(GREY, ("0", "1"))
 
 
 def one_hot(root: pathlib.Path) -> Made:
     npz(root, GREY, ONE_HOT)
-    return GREY, ("0", "1")
+    return Made(GREY, ("0", "1"))
 
 
 def words(root: pathlib.Path) -> Made:
     npz(root, GREY, np.array(["healthy", "ill"])[LABELS])
-    return GREY, ("healthy", "ill")
+    return Made(GREY, ("healthy", "ill"))
 
 
 def byte_words(root: pathlib.Path) -> Made:
     npz(root, GREY, np.array([b"cat", b"dog"])[LABELS])
-    return GREY, ("cat", "dog")
+    return Made(GREY, ("cat", "dog"))
 
 
 def whole_floats(root: pathlib.Path) -> Made:
     npz(root, GREY, LABELS * 3.0 - 1)
-    return GREY, ("-1", "2")
+    return Made(GREY, ("-1", "2"))
 
 
 def medmnist(root: pathlib.Path) -> Made:
@@ -125,38 +135,38 @@ def medmnist(root: pathlib.Path) -> Made:
     arrays = {f"{part}_images": COLOUR[cut] for part, cut in parts.items()}
     arrays |= {f"{part}_labels": LABELS[cut, None] for part, cut in parts.items()}
     np.savez_compressed(root / "own.npz", **arrays)
-    return np.concatenate([COLOUR, COLOUR[:8]]), ("0", "1")
+    return Made(np.concatenate([COLOUR, COLOUR[:8]]), ("0", "1"), test=COLOUR)
 
 
 def capital_letters(root: pathlib.Path) -> Made:
     np.savez(root / "own.NPZ.npz", X_train=GREY, Y_train=LABELS, X_test=GREY, Y_test=LABELS)
     (root / "own.NPZ.npz").rename(root / "OWN.NPZ")
-    return GREY, ("0", "1")
+    return Made(GREY, ("0", "1"))
 
 
 def png_folder(root: pathlib.Path) -> Made:
     for part in ("training", "testing"):
         write_folder(root / part, GREY, LABELS, ("cat", "dog"))
-    return GREY, ("cat", "dog")
+    return Made(GREY, ("cat", "dog"))
 
 
 def colour_folder(root: pathlib.Path) -> Made:
     for part in ("Train", "Test"):
         write_folder(root / part, COLOUR, LABELS)
-    return COLOUR, ("a", "b")
+    return Made(COLOUR, ("a", "b"))
 
 
 def binary_png(root: pathlib.Path) -> Made:
     """Zeros and ones in 8 bits, as masks are often stored."""
     for part in ("train", "test"):
         write_folder(root / part, BINARY, LABELS)
-    return BINARY * 255, ("a", "b")
+    return Made(BINARY * 255, ("a", "b"))
 
 
 def deep_png(root: pathlib.Path) -> Made:
     for part in ("train", "test"):
         write_folder(root / part, GREY.astype(np.uint16) * 257, LABELS)
-    return GREY, ("a", "b")
+    return Made(GREY, ("a", "b"))
 
 
 def palettes(root: pathlib.Path) -> Made:
@@ -165,7 +175,7 @@ def palettes(root: pathlib.Path) -> Made:
             path = root / part / "ab"[label] / f"{i:02}.gif"
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(image).save(path)
-    return GREY, ("a", "b")
+    return Made(GREY, ("a", "b"))
 
 
 def transparent(root: pathlib.Path) -> Made:
@@ -175,13 +185,13 @@ def transparent(root: pathlib.Path) -> Made:
             path = root / part / "ab"[label] / f"{i:02}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.merge("LA", (Image.new("L", (12, 12)), Image.fromarray(image))).save(path)
-    return 255 - GREY, ("a", "b")
+    return Made(255 - GREY, ("a", "b"))
 
 
 def kaggle_csv(root: pathlib.Path) -> Made:
     for part in ("train", "test"):
         (root / f"{part}.csv").write_text(csv_text(GREY, LABELS))
-    return GREY, ("0", "1")
+    return Made(GREY, ("0", "1"))
 
 
 def csv_of_words(root: pathlib.Path) -> Made:
@@ -189,13 +199,13 @@ def csv_of_words(root: pathlib.Path) -> Made:
         (root / f"{part}.csv").write_text(
             csv_text(GREY, np.array(["no", "yes"])[LABELS], label="Class")
         )
-    return GREY, ("no", "yes")
+    return Made(GREY, ("no", "yes"))
 
 
 def csv_without_header(root: pathlib.Path) -> Made:
     for part in ("train", "test"):
         (root / f"{part}.csv").write_text(csv_text(GREY, LABELS, header=False))
-    return GREY, ("0", "1")
+    return Made(GREY, ("0", "1"))
 
 
 def hub_parquet(root: pathlib.Path) -> Made:
@@ -206,7 +216,7 @@ def hub_parquet(root: pathlib.Path) -> Made:
             path = root / "data" / f"{part}-0000{shard}-of-00002.parquet"
             cut = slice(20 * shard, 20 * shard + 20)
             path.write_bytes(parquet_bytes(pictures[cut], LABELS[cut], ("cat", "dog")))
-    return COLOUR, ("cat", "dog")
+    return Made(COLOUR, ("cat", "dog"))
 
 
 def parquet_of_words(root: pathlib.Path) -> Made:
@@ -215,7 +225,7 @@ def parquet_of_words(root: pathlib.Path) -> Made:
             [png_bytes(image) for image in GREY], np.array(["x", "y"])[LABELS], (), "img"
         )
         (root / f"{part}.parquet").write_bytes(data)
-    return GREY, ("x", "y")
+    return Made(GREY, ("x", "y"))
 
 
 def emnist(root: pathlib.Path) -> Made:
@@ -226,7 +236,97 @@ def emnist(root: pathlib.Path) -> Made:
         stored = np.ascontiguousarray(images.transpose(0, 2, 1))
         (root / "emnist" / f"{name}-images-idx3-ubyte").write_bytes(idx_bytes(stored))
         (root / "emnist" / f"{name}-labels-idx1-ubyte").write_bytes(idx_bytes(labels))
-    return images, tuple("abcdefghijklmnopqrstuvwxyz")
+    return Made(images, tuple("abcdefghijklmnopqrstuvwxyz"))
+
+
+def even(values: Sequence[int], side: int) -> np.ndarray:
+    """Images of one value each, which no resizing and no JPEG changes."""
+    return np.broadcast_to(np.array(values, np.uint8)[:, None, None], (len(values), side, side))
+
+
+def four_dimensions(root: pathlib.Path) -> Made:
+    npz(root, GREY[..., None].astype(np.float32), LABELS)
+    return Made(GREY, ("0", "1"))
+
+
+def jfif(root: pathlib.Path) -> Made:
+    images = even(range(100, 140), 12)
+    for part in ("train", "test"):
+        write_folder(root / part, images, LABELS, ending="jfif", quality=100)
+    return Made(images, ("a", "b"))
+
+
+def own_validation(root: pathlib.Path) -> Made:
+    for part, number in (("train", 40), ("valid", 6), ("test", 10)):
+        write_folder(root / part, GREY[:number], LABELS[:number])
+    note = "6 validation images are trained on too"
+    return Made(np.concatenate([GREY, GREY[:6]]), ("a", "b"), GREY[:10], note=note)
+
+
+def validation_without_test(root: pathlib.Path) -> Made:
+    """A fixed fifth of the training images becomes the test images."""
+    images = even(np.array([50, 200])[LABELS], 12)
+    for part, number in (("train", 40), ("val", 6)):
+        write_folder(root / part, images[:number], LABELS[:number])
+    note = "8 for the test (a fixed 20% of the images)"
+    return Made(images[:38], ("a", "b"), images[:8], note=note)
+
+
+def nested_folders(root: pathlib.Path) -> Made:
+    for part in ("train", "test"):
+        for ward in ("ward 1", "ward 2/2024"):
+            cut = slice(0, 20) if ward == "ward 1" else slice(20, 40)
+            write_folder(root / "made", GREY[cut], LABELS[cut], ("ill", "well"))
+            for name in ("ill", "well"):
+                (root / part / name / ward).parent.mkdir(parents=True, exist_ok=True)
+                (root / "made" / name).rename(root / part / name / ward)
+    (root / "made").rmdir()
+    return Made(GREY, ("ill", "well"))
+
+
+def differing_sizes(root: pathlib.Path) -> Made:
+    for part in ("train", "test"):
+        write_folder(root / part, even([10] * 20, 12), np.zeros(20, int))
+        write_folder(root / part, even([90] * 20, 24), np.ones(20, int))
+    images = even([10] * 20 + [90] * 20, 16)
+    return Made(images, ("a", "b"), note="images from 12x12 to 24x24 made 16x16")
+
+
+def other_files_between(root: pathlib.Path) -> Made:
+    for part in ("train", "test"):
+        write_folder(root / part, GREY, LABELS, ending="PNG")
+    (root / "train" / "a" / ".DS_Store").write_bytes(b"")
+    (root / "train" / "b" / "Thumbs.db").write_bytes(b"")
+    return Made(GREY, ("a", "b"), note="1 files that end in .db, not as images do")
+
+
+def deep_tiff(root: pathlib.Path) -> Made:
+    for part in ("train", "test"):
+        write_folder(root / part, GREY.astype(np.uint16) * 16 + 15, LABELS, ending="tif")
+    expected = np.round((GREY * 16.0 + 15) * (255 / 4095))
+    return Made(expected, ("a", "b"), note="values 0 to 4095")
+
+
+def opaque(root: pathlib.Path) -> Made:
+    """An opacity of 255 everywhere, as drawing programs save it."""
+    images = np.concatenate([COLOUR, np.full((40, 12, 12, 1), 255, np.uint8)], axis=3)
+    for part in ("train", "test"):
+        write_folder(root / part, images, LABELS)
+    return Made(COLOUR, ("a", "b"))
+
+
+def one_image_of_a_class(root: pathlib.Path) -> Made:
+    labels = np.append(np.zeros(39, int), 1)
+    for part in ("train", "test"):
+        write_folder(root / part, GREY, labels)
+    return Made(GREY, ("a", "b"), counts=(39, 1))
+
+
+def names_of_many_kinds(root: pathlib.Path) -> Made:
+    names = ("crème brûlée", "犬 & 猫")
+    for part in ("train", "test"):
+        write_folder(root / part, GREY, LABELS, names)
+    return Made(GREY, names)
 
 
 READ: list[Callable[[pathlib.Path], Made]] = [
@@ -234,27 +334,34 @@ READ: list[Callable[[pathlib.Path], Made]] = [
     *(sixteenths, twelve_bits, channels_first, fortran_order, column_labels, one_hot, words),
     *(byte_words, whole_floats, medmnist, capital_letters, png_folder, colour_folder),
     *(binary_png, deep_png, palettes, transparent, kaggle_csv, csv_of_words),
-    *(csv_without_header, hub_parquet, parquet_of_words, emnist),
+    *(csv_without_header, hub_parquet, parquet_of_words, emnist, four_dimensions, jfif),
+    *(own_validation, validation_without_test, nested_folders, differing_sizes),
+    *(other_files_between, deep_tiff, opaque, one_image_of_a_class, names_of_many_kinds),
 ]
 
 
 @pytest.mark.parametrize("make", READ)
 def test_read_rightly(tmp_path: pathlib.Path, make: Callable[[pathlib.Path], Made]) -> None:
-    expected, names = make(tmp_path)
+    made = make(tmp_path)
     files = list(tmp_path.glob("*.[nN][pP][zZ]"))
     dataset = "emnist_letters" if make is emnist else str(files[0] if files else tmp_path)
     train = load_training_data(dataset, str(tmp_path))
     test = load_test_data(dataset, str(tmp_path), form=train.form)
-    assert train.class_names == names
-    number = len(expected) - 8 if make is medmnist else len(expected)
-    assert (len(train.images), len(test)) == (len(expected), number)
-    assert np.bincount(test.labels).tolist() == [number // len(names)] * len(names)
-    assert train.images.images.shape[1:3] == expected.shape[1:3]
-    mean, test_mean = (x.mean(dtype=np.float64) for x in (expected, expected[:number]))
+    assert train.class_names == made.names
+    # How many, of which class, and their pixels.
+    expected = made.train if made.test is None else made.test
+    classes = len(made.names)
+    counts = made.counts or (len(made.train) // classes,) * classes
+    assert np.bincount(train.images.labels).tolist() == list(counts)
+    test_counts = made.counts or (len(expected) // classes,) * classes
+    assert np.bincount(test.labels).tolist() == list(test_counts)
+    assert train.images.images.shape[1:3] == test.images.shape[1:3] == made.train.shape[1:3]
+    mean = made.train.mean(dtype=np.float64)
     assert train.images.images.mean() == pytest.approx(mean, abs=1e-9)
-    assert test.images.mean() == pytest.approx(test_mean, abs=1e-9)
+    assert test.images.mean() == pytest.approx(expected.mean(dtype=np.float64), abs=1e-9)
     described = train.summary.describe()
-    assert "\n" not in described and f"{len(expected):,} training images" in described
+    assert "\n" not in described and made.note in described
+    assert f"{len(made.train):,} training images" in described
 
 
 def save(root: pathlib.Path, **arrays: np.ndarray) -> str:
@@ -319,10 +426,59 @@ REFUSED: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
         lambda root: written(root / "own.parquet", "PAR1 nothing PAR1"),
         ("own.parquet", "cannot be read"),
     ),
+    "an image cut short": (
+        lambda root: damaged(root, lambda data: data[:60]),
+        ("0000.png cannot be read as an image", "skip_unreadable"),
+    ),
+    "an empty image file": (
+        lambda root: damaged(root, lambda data: b""),
+        ("0000.png cannot be read as an image", "skip_unreadable"),
+    ),
+    "a class without images": (
+        lambda root: folder_of(root, {"a": [GREY[0]], "b": []}),
+        ("own/b has no images",),
+    ),
+    "one class": (lambda root: folder_of(root, {"a": list(GREY)}), ("own has 1 class folders",)),
+    "one image of a class, and no test images": (
+        lambda root: folder_of(root, {"a": list(GREY), "b": [GREY[0]]}),
+        ("class b has fewer than 2 images to divide", "add images or leave the class out"),
+    ),
+    "8 and 16 bits": (
+        lambda root: folder_of(root, {"a": list(GREY), "b": list(GREY.astype(np.uint16))}),
+        ("8 bits a pixel", "16", "the same depth"),
+    ),
+    "fewer labels than images": (
+        lambda root: save(root, x_train=GREY, y_train=LABELS[:39]),
+        ("40 images", "39 labels"),
+    ),
+    "pixels that are no numbers": (
+        lambda root: save(root, x_train=np.where(GREY > 250, np.nan, GREY), y_train=LABELS),
+        ("x_train", "not finite"),
+    ),
+    "fractions for labels": (
+        lambda root: save(root, x_train=GREY, y_train=LABELS + 0.5),
+        ("y_train", "no whole numbers"),
+    ),
     "a text": (lambda root: written(root / "own.txt", ""), ("ends in .txt",)),
     "an absent file": (lambda root: str(root / "absent.npz"), ("does not exist",)),
     "an absent folder": (lambda root: str(root / "absent"), ("does not exist",)),
 }
+
+
+def folder_of(root: pathlib.Path, classes: dict[str, list[np.ndarray]]) -> str:
+    """A folder of these images in class folders, without a split."""
+    for name, images in classes.items():
+        (root / "own" / name).mkdir(parents=True)
+        write_folder(root / "own", np.array(images), np.zeros(len(images), int), (name,))
+    return str(root / "own")
+
+
+def damaged(root: pathlib.Path, damage: Callable[[bytes], bytes]) -> str:
+    """A folder of which one image file is not whole."""
+    path = folder_of(root, {"a": list(GREY), "b": list(GREY)})
+    file = root / "own" / "a" / "0000.png"
+    file.write_bytes(damage(file.read_bytes()))
+    return path
 
 
 def written(path: pathlib.Path, text: str) -> str:

@@ -25,6 +25,7 @@ def test_stretch() -> None:
     assert grey.item() == round(0.299 * 200 + 0.587 * 100 + 0.114 * 50)
     data_error(lambda: resize_images(images, (8, 6, 2)), "2", "1 and 3")
     data_error(lambda: resize_images(images, (0, 6, 1)), "0")
+    data_error(lambda: resize_images(images / 255, (4, 4, 3)), "float64", "InputForm.from_array")
 
 
 def extent(image: np.ndarray) -> tuple[int, int]:

@@ -25,7 +25,8 @@ DIVERGING = {"learning_rate": 1e38, "max_consecutive_failures": 2}
 
 
 def config(strategy: str, **settings: float) -> SearchConfig:
-    made = make_config("digits", preset="quick", strategy=strategy, recipe="paper", settings=TINY)
+    named = {"preset": "quick", "strategy": strategy, "recipe": "paper"}
+    made = make_config("digits", 1437, **named, settings=TINY)
     return replace(made, settings)
 
 

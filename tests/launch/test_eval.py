@@ -134,7 +134,8 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
         "seed 6  epoch 1/1  loss",
     ]
     assert result.startswith(
-        f"trained on digits, tested on digits (360 images): {score['mean']:.2%} (95 % interval "
+        f"trained on digits, tested on digits (360 images): {score['mean']:.2%} (95 % interval of "
+        "seeds and images "
     )
     assert result.endswith(f"standard deviation {score['std']:.2%} over 2 seeds)")
     assert size == "82 parameters, 1,576 multiply-adds"

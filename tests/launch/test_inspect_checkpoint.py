@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 
 def test_text_and_json(folder):
     processes = [
-        start(folder, "--workdir=run", "--id=5"),
+        start(folder, "--workdir=run", "--id=5", "--export_best=five.json"),
         start(folder, "--workdir=young", "--id=1", columns=120),
         start(folder, "--workdir=empty"),
         start(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
@@ -97,6 +97,7 @@ def test_text_and_json(folder):
     assert [individual["id"] for individual in parsed["population"]] == [3, 5]
     assert parsed["operators"][0]["survived"]["successes"] == 2
     assert genome_files.load(folder / "exported.json")[1]["id"] == 2
+    assert genome_files.load(folder / "five.json")[1]["id"] == 5
     pictures = {
         path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()
     }

@@ -52,7 +52,7 @@ def test_a_finished_run_on_mnist_stands_beside_the_paper(tmp_path, monkeypatch):
     monkeypatch.setattr(
         cell_pictures, "save", lambda figure, path: seen.setdefault(path.name, figure) and []
     )
-    charts.draw_run(dataclasses.replace(run, result=make_result(run)), tmp_path)
+    charts.draw_run(dataclasses.replace(run, result=make_result(run.path)), tmp_path)
     said = assert_readable(seen["parameters"])
     assert {"EvoA (paper): 220,000, 0.41 %", "this run: 10, 45.00 %"} <= set(said)
 
@@ -65,7 +65,7 @@ def test_a_result_that_has_no_place_is_refused(wrong, tmp_path):
     with pytest.raises(
         InputError, match="the result in .* cannot be drawn: .* restore result.json"
     ):
-        charts.draw_run(dataclasses.replace(run, result=make_result(run, **wrong)), tmp_path)
+        charts.draw_run(dataclasses.replace(run, result=make_result(run.path, **wrong)), tmp_path)
 
 
 def test_sizes_and_errors_are_where_they_belong():

@@ -8,6 +8,7 @@ import pytest
 from builders_runs import GENOME, LAST, RESULT, individual_record, table_records, write_run
 from scipy.stats import ttest_1samp
 
+from jaxevo.errors import InputError
 from jaxevo.reports import comparison
 from jaxevo.reports.comparison import Failure, Outcome
 from jaxevo.run.reader import load_run
@@ -33,6 +34,16 @@ def test_what_came_out_of_a_run(tmp_path):
     # Fitness in order: 0.5, failed, 0.6, 0.7, 0.6 of another's, 0.65, 0.1.
     assert found.curve == (0.5, 0.5, 0.6, 0.7, 0.7, 0.7)
     assert found == Outcome("aging", 0, 0.7, 0.55, 10, 6, 7, 3, GENOME.canonical_key(), found.curve)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_run_without_a_test_accuracy_is_refused(tmp_path, ended: bool):
+    workdir = write_run(tmp_path / "run", [*table_records(), individual_record(LAST)])
+    if ended:
+        untested = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
+        workdir.result.write_text(json.dumps(RESULT | untested))
+    with pytest.raises(InputError, match=f"^{workdir.path} has no test accuracy to compare: let"):
+        comparison.outcome("aging", load_run(workdir))
 
 
 def test_curves_are_filled_up_by_their_best():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import pathlib
 
 import pytest
 from builders_runs import (
@@ -22,6 +23,7 @@ from jaxevo.errors import InputError
 from jaxevo.reports import summary
 from jaxevo.reports.summary import Generation
 from jaxevo.run.reader import load_run
+from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Cell, Node, Op
 
@@ -115,7 +117,7 @@ def test_an_empty_and_a_torn_history(tmp_path):
     assert summary.state(run) == "incomplete: in generation 0 of 2, 0 candidates known"
     assert json.loads(json.dumps(summary.document(run, None)))["individual"] is None
     with pytest.raises(InputError, match="nothing to export"):
-        summary.export_best(run, tmp_path / "best.json")
+        summary.export_genome(run, run.best, tmp_path / "best.json")
     torn = load_run(write_run(tmp_path / "torn", table_records(), tail='{"kind": "ind'))
     assert list(torn.candidates) == [*range(6)]
 
@@ -156,13 +158,18 @@ def test_drawing():
     assert summary.draw(Cell(nodes[:1]))[-1] == "output            = node 0"
 
 
+def export(workdir: Workdir, path: pathlib.Path, known: int | None = None) -> None:
+    run = load_run(workdir)
+    summary.export_genome(run, run.find(known), path)
+
+
 def test_the_exported_genome_file(tmp_path):
     workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
-    summary.export_best(load_run(workdir), tmp_path / "best_so_far.json")
+    export(workdir, tmp_path / "best_so_far.json")
     metadata = {"dataset": "digits", "seed": 0, "id": 3, "parameters": 10, "search_fitness": 0.7}
     assert genome_files.load(tmp_path / "best_so_far.json") == (GENOME, metadata)
     workdir.result.write_text(json.dumps(RESULT))
-    summary.export_best(load_run(workdir), tmp_path / "winner.json")
+    export(workdir, tmp_path / "winner.json")
     winner = metadata | {
         "id": 2,
         "search_fitness": 0.6,
@@ -172,8 +179,13 @@ def test_the_exported_genome_file(tmp_path):
     assert genome_files.load(tmp_path / "winner.json") == (GENOME, winner)
     untested = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
     workdir.result.write_text(json.dumps(RESULT | untested))
-    summary.export_best(load_run(workdir), tmp_path / "untested.json")
+    export(workdir, tmp_path / "untested.json")
     del winner["test_accuracy"]
     assert genome_files.load(tmp_path / "untested.json") == (GENOME, winner)
     with pytest.raises(InputError, match="winner.json exists already"):
-        summary.export_best(load_run(workdir), tmp_path / "winner.json")
+        export(workdir, tmp_path / "winner.json")
+    # Of any individual, a failed one too, only its own figures.
+    for known, fitness in ((1, None), (5, 0.65)):
+        export(workdir, tmp_path / f"{known}.json", known)
+        own = metadata | {"id": known, "search_fitness": fitness}
+        assert genome_files.load(tmp_path / f"{known}.json") == (GENOME, own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import statistics
 import time
 
@@ -119,6 +120,32 @@ def test_without_readable_checkpoints_the_history_suffices(tmp_path, strategy):
     assert reporter.messages[-1].startswith("resuming: ")
 
 
+def stagnating(tmp_path: pathlib.Path) -> tuple[SearchConfig, list[str]]:
+    """A search that ends with a candidate after which stagnation is avoided, and its history."""
+    explorer = make_explorer(tmp_path / "any", checkpoints=Forgetful())
+    explorer.run()
+    records = history_of(tmp_path / "any")
+    place = [record["kind"] for record in records].index("stagnation")
+    trained = sum(record.get("reused", 0) is None for record in records[:place])
+    config = replace(SMALL, {"max_trainings": trained})
+    make_explorer(tmp_path / "whole", config).run()
+    lines = Workdir(tmp_path / "whole").history.read_text().splitlines(keepends=True)
+    assert json.loads(lines[-1])["kind"] == "stagnation"
+    return config, lines
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_lost_line_of_stagnation_is_written_again(tmp_path, saved):
+    """The process may die between the line of a candidate and that of the stagnation after it."""
+    config, lines = stagnating(tmp_path)
+    Workdir(tmp_path / "whole").history.write_text("".join(lines[:-1]))
+    table, reporter = Table(), Silent()
+    fields = {"reporter": reporter} | ({} if saved else {"checkpoints": Forgetful()})
+    make_explorer(tmp_path / "whole", config, evaluate=table, **fields).run()
+    assert Workdir(tmp_path / "whole").history.read_text() == "".join(lines)
+    assert table.count == 0 and "stagnation avoidance" in reporter.messages[-1]
+
+
 class Newest(Forgetful):
     """Checkpoints whose newest is the one given."""
 
@@ -206,6 +233,15 @@ def test_failures_in_a_row_end_the_search_with_the_last_reason(tmp_path):
     with pytest.raises(SearchFailedError, match=words):
         explore_and_choose(tmp_path, config, evaluate=fail)
     assert len(history_of(tmp_path)) == 3
+
+
+def test_trainings_that_are_used_up_by_failures_end_the_search_also_when_resumed(tmp_path):
+    config = replace(SMALL, {"max_trainings": 3})
+    words = "ended and all of its candidates failed, the last with: out of memory; remove the cause"
+    for _ in range(2):
+        with pytest.raises(SearchFailedError, match=words):
+            explore_and_choose(tmp_path, config, evaluate=lambda _: Outcome(None, "out of memory"))
+        assert len(history_of(tmp_path)) == 3
 
 
 def test_a_success_begins_the_count_of_failures_anew(tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builders import chain
+from builders_runs import make_result
 
 from jaxevo.files import FileError, read_json, write_json
 from jaxevo.run.result import Result, read_result
@@ -24,26 +25,8 @@ def workdir(tmp_path: pathlib.Path) -> Workdir:
 
 @pytest.fixture
 def result(workdir: Workdir) -> Result:
-    return Result(
-        path=workdir.path,
-        genome=GENOMES[7],
-        id=7,
-        dataset="digits",
-        search_fitness=0.99,
-        retrained_fitness=0.97,
-        validation_accuracy=0.95,
-        test_accuracy=0.96,
-        test_interval=(0.94, 0.98),
-        test_images=200,
-        parameters=23_456,
-        multiply_adds=3_456_789,
-        candidates=200,
-        trainings=160,
-        memo_hits=50,
-        failures=3,
-        seconds={"compile": 1.0, "train": 60.0, "evaluate": 2.0, "final": 10.0},
-        session_seconds={"train": 50.0, "other": 25.0},
-    )
+    parts = {"compile": 1.0, "train": 60.0, "evaluate": 2.0, "final": 10.0}
+    return make_result(workdir.path, GENOMES[7], id=7, seconds=parts)
 
 
 @pytest.mark.parametrize("tested", [True, False])

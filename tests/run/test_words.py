@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import shlex
+import subprocess
 
 import pytest
-from builders import chain
+from builders_runs import make_result
 
-from jaxevo.run.result import Result
-from jaxevo.run.words import accuracy_line, format_duration, result_lines, where_time_went
+from jaxevo.run.words import (
+    accuracy_line,
+    commands_of,
+    format_duration,
+    result_lines,
+    where_time_went,
+)
 
-RESULT = Result(
-    path=pathlib.Path("runs/a"),
-    genome=chain(2),
-    id=7,
-    dataset="digits",
-    search_fitness=0.99,
-    retrained_fitness=0.97,
+RESULT = make_result(
+    pathlib.Path("runs/a"),
     validation_accuracy=0.9512,
     test_accuracy=0.9634,
     test_interval=(0.9401, 0.9789),
@@ -28,7 +30,6 @@ RESULT = Result(
     trainings=160,
     memo_hits=50,
     failures=3,
-    seconds={"train": 60.0, "final": 10.0},
     session_seconds={"compile": 25.0, "train": 50.0, "other": 25.0},
 )
 
@@ -71,3 +72,28 @@ def test_without_test_images_no_test_accuracy_is_told():
 
 def test_no_time_went_anywhere_in_no_time():
     assert where_time_went({"train": 0.0}) == "0 s in the session that ended it: train 0%"
+
+
+def test_commands_can_be_copied_as_they_are():
+    assert commands_of(RESULT) == [
+        "python launch/eval.py --weights=runs/a/best --dataset=digits",
+        "python -m jaxevo predict --weights=runs/a/best IMAGE...",
+        "python launch/inspect_checkpoint.py --workdir=runs/a",
+    ]
+
+
+@pytest.mark.parametrize("name", ["my run", "it's $HOME", "a;b&c|d", "*?[x]", "~/x", "été"])
+def test_commands_quote_what_a_shell_would_read_otherwise(name: str):
+    result = make_result(pathlib.Path(name), dataset=f"{name}/photos")
+    words = [shlex.split(line) for line in commands_of(result, f"{name}/files")]
+    assert words == [
+        [
+            *("python", "launch/eval.py", f"--weights={name}/best"),
+            *(f"--dataset={name}/photos", f"--data_dir={name}/files"),
+        ],
+        ["python", "-m", "jaxevo", "predict", f"--weights={name}/best", "IMAGE..."],
+        ["python", "launch/inspect_checkpoint.py", f"--workdir={name}"],
+    ]
+    shown = commands_of(result)[2].replace("python launch/inspect_checkpoint.py", "printf %s")
+    done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True)
+    assert done.stdout == f"--workdir={name}"

@@ -111,6 +111,22 @@ def test_other_images_are_a_difference(workdir: Workdir):
         workdir.open(SearchConfig(), {"data": "def"})
 
 
+def test_the_same_images_may_lie_elsewhere(workdir: Workdir):
+    began = replace(SearchConfig(), {"dataset": "photos/"})
+    document = workdir.open(began, {"data": "abc"})
+    moved = replace(SearchConfig(), {"dataset": "/disk/photos"})
+    assert workdir.open(moved, {"data": "abc"}) == document
+    with pytest.raises(FileError) as caught:
+        workdir.open(moved, {"data": "def"})
+    assert str(caught.value) == (
+        f"{workdir.path} holds a run of another configuration (dataset was 'photos/', is "
+        "'/disk/photos'; the images are not those it began with); give the same flags to go on "
+        "with it, or another --workdir"
+    )
+    with pytest.raises(FileError, match="another configuration .channels was 24, is 8.; give"):
+        workdir.open(replace(moved, {"channels": 8}), {"data": "abc"})
+
+
 # Lock
 
 

@@ -63,6 +63,15 @@ def test_pixels_are_taken_in_the_training_images_range():
     assert check_images(inputs, (2, 2, 1), InputForm(2, 2, 1))[..., 0].tolist() == inputs.tolist()
 
 
+def test_images_of_another_size_are_refused_with_what_converts_them():
+    form = InputForm(2, 2, 1, values=ValueRange(0, 1))
+    images = np.random.default_rng(0).random((3, 6, 4))
+    words = r"\[3, 6, 4\] cannot .* takes \[M, 2, 2, 1\]: convert them by the .* form.from_array"
+    with pytest.raises(InputError, match=words):
+        check_images(images, (2, 2, 1), form)
+    assert form.from_array(images).shape == (3, 2, 2, 1)
+
+
 def test_pixels_are_boxed_as_the_training_images_were():
     form = InputForm(8, 8, 1, "mnist_box")
     image = np.zeros((1, 8, 8), np.uint8)
