@@ -15,6 +15,7 @@ from jaxevo.search_space.genome import Genome, Op
 from jaxevo.strategies.aging import AgingEvolution
 from jaxevo.strategies.ant_colony import AntColony
 from jaxevo.strategies.base import Strategy
+from jaxevo.strategies.guided import GuidedEvolution
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.random_search import RandomSearch
 from jaxevo.strategies.registry import make_strategy
@@ -36,10 +37,12 @@ KINDS = {
     "aging": AgingEvolution,
     "random": RandomSearch,
     "aco": AntColony,
+    "guided": GuidedEvolution,
 }
 VARIANTS: list[dict[str, Any]] = [
     *({"strategy": name} for name in KINDS),
     {"strategy": "aging", "mating_pool": "survivors"},
+    {"strategy": "guided", "mating_pool": "survivors"},
     {"strategy": "rea", "crossover": False},
     {"strategy": "rea", "stagnation_avoidance": False},
 ]

@@ -40,6 +40,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "aging100": {"strategy": "aging", "population_size": 100, "sample_size": 25},
     "random": {"strategy": "random"},
     "aco": {"strategy": "aco"},
+    "guided": {"strategy": "guided"},
     "rea_no_crossover": {"strategy": "rea", "crossover": False},
     "rea_no_avoidance": {"strategy": "rea", "stagnation_avoidance": False},
     "rea_b3": {"strategy": "rea", "min_nodes": 3, "max_nodes": 3},

@@ -20,7 +20,7 @@ from jaxevo.config.network import NetworkConfig, TrainingConfig
 
 RESIZE_METHODS = ("stretch", "mnist_box")
 BACKGROUNDS = ("auto", "white", "black")
-STRATEGY_KINDS = ("rea", "aging", "random", "aco")
+STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided")
 FITNESSES = ("accuracy", "likelihood")
 ENGINES = ("auto", "native", "universal", "compiled")
 
@@ -92,7 +92,8 @@ class SearchConfig:
     strategy: str = setting(
         "rea",
         "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018); random: no "
-        "selection; aco: ant colony (DeepSwarm, Byla and Pang 2019). All try P + F G candidates",
+        "selection; aco: ant colony (DeepSwarm, Byla and Pang 2019); guided: a model of fitness "
+        "chooses and ranks. All try P + F G candidates",
         STRATEGY_KINDS,
     )
     fitness: str = setting(

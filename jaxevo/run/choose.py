@@ -29,15 +29,16 @@ def choose(
     ledger: Ledger,
     evaluate: Callable[[Sequence[Job]], Evaluation],
     *,
+    ranked: Callable[[list[Individual]], list[Individual]],
     reporter: Reporter,
 ) -> Individual:
     """The winner, whose fitness is the mean of its fresh trainings.
 
     Trainings that the ledger knows are not done again. `evaluate` gives the result of the first
-    job; the others follow.
+    job; the others follow. `ranked` is the strategy's order of evaluated individuals.
     """
     # List the trainings that the best candidates still lack, and carry them out.
-    best = _best_candidates(ledger, max(1, config.retrain_best))
+    best = _best_candidates(ledger, max(1, config.retrain_best), ranked)
     repeats = range(config.retrain_seeds if config.retrain_best else 0)
     wanted = [(candidate.id, repeat) for candidate in best for repeat in repeats]
     missing = [each for each in wanted if each not in ledger.retrainings]
@@ -50,13 +51,15 @@ def choose(
     return dataclasses.replace(winner.individual, fitness=scores[winner.id])
 
 
-def _best_candidates(ledger: Ledger, number: int) -> list[Candidate]:
-    """The best by fitness, the older of equals first; of isomorphic ones the best stays."""
-    valid = [candidate for candidate in ledger.candidates.values() if candidate.fitness is not None]
-    ranked = sorted(valid, key=lambda candidate: (-(candidate.fitness or 0.0), candidate.id))
+def _best_candidates(
+    ledger: Ledger, number: int, ranked: Callable[[list[Individual]], list[Individual]]
+) -> list[Candidate]:
+    """The best in the strategy's order; of isomorphic ones the best stays."""
+    known = ledger.candidates
+    valid = [each.individual for each in known.values() if each.fitness is not None]
     distinct: dict[str, Candidate] = {}
-    for candidate in ranked:
-        distinct.setdefault(candidate.individual.genome.canonical_key(), candidate)
+    for individual in ranked(valid):
+        distinct.setdefault(individual.genome.canonical_key(), known[individual.id])
         if len(distinct) == number:
             break
     return list(distinct.values())

@@ -66,8 +66,8 @@ class Explorer:
     _waiting: list[Individual] = dataclasses.field(default_factory=list)
     _failures_in_a_row: int = 0
 
-    def run(self) -> None:
-        """Evaluates what is missing.
+    def run(self) -> Strategy:
+        """Evaluates what is missing; returns the strategy, which has been told everything.
 
         Raises:
             SearchFailedError: Too many candidates in a row failed, or all of them.
@@ -91,6 +91,7 @@ class Explorer:
                 "the search has ended and all of its candidates failed, the last with: "
                 f"{candidates[-1].failure}; remove the cause and search in another workdir"
             )
+        return strategy
 
     def _ended(self, candidate: Individual) -> bool:
         """True if trainings or time are spent, or the accuracy that is enough is reached.

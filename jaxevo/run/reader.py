@@ -183,8 +183,10 @@ def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -
     for name, most in (("next_id", number + len(pending)), ("generation", number)):
         if not 0 <= fields.take(name, int) <= most:
             raise ValueError(f"{name} is {reprlib.repr(state[name])} after {number} individuals")
-    for member in fields.items("population", dict):
-        known = candidates[CheckedFields("the population", member).take("id", int)]
+    members = fields.items("population", dict)
+    members += fields.items("known", dict) if "known" in state else ()
+    for member in members:
+        known = candidates[CheckedFields("an individual", member).take("id", int)]
         recorded = known.individual.to_dict()
         if known.fitness is None or any(recorded.get(k) != v for k, v in member.items()):
             raise ValueError(f"individual {known.id} is not as in the history")

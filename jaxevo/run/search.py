@@ -146,8 +146,8 @@ def _explore_and_choose(
             stopwatch=evaluator.stopwatch,
             out_of_time=lambda: _out_of_time(task, ledger, evaluator.stopwatch),
         )
-        explorer.run()
-        return choose(task.config, ledger, dispatcher.evaluate, reporter=reporter)
+        ranked = explorer.run().ranked
+        return choose(task.config, ledger, dispatcher.evaluate, ranked=ranked, reporter=reporter)
 
 
 def _out_of_time(task: Task, ledger: Ledger, stopwatch: Stopwatch) -> bool:

@@ -36,6 +36,13 @@ def random_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> G
     return Genome(normal, reduction)
 
 
+def random_genome_of_any_size(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> Genome:
+    """A random genome with B of each cell anywhere in [`min_nodes`, `max_nodes`]."""
+    sizes = rng.integers(min_nodes, max_nodes + 1, len(CELL_KINDS))
+    normal, reduction = (random_cell(rng, int(num_nodes)) for num_nodes in sizes)
+    return Genome(normal, reduction)
+
+
 def crossover(
     rng: np.random.Generator, parent_1: Genome, parent_2: Genome, *, bias: float
 ) -> Genome:

@@ -9,7 +9,7 @@ anything itself, so it runs in milliseconds with any fitness function and knows 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from jaxevo.search_space.genome import Genome
@@ -60,6 +60,10 @@ class Strategy(Protocol):
 
     def replay(self, individual: Individual) -> None:
         """Takes an individual of a recorded run as if it had been asked for; nothing is drawn."""
+        ...
+
+    def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
+        """Evaluated individuals, the one first that is held for the best."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,7 @@ class Generational(abc.ABC):
         self.best = min(self.best or evaluated, evaluated, key=rank)
         self.population = sorted([*self.population, evaluated], key=rank)
         self._evaluated += 1
+        self._learn(evaluated)
         self._select()
 
     def replay(self, individual: Individual) -> None:
@@ -92,6 +93,10 @@ class Generational(abc.ABC):
             )
         self._pending[individual.id] = individual
         self.tell(individual)
+
+    def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
+        """Evaluated individuals, the one first that is held for the best."""
+        return sorted(individuals, key=rank)
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on from here, in plain values for JSON."""
@@ -157,6 +162,9 @@ class Generational(abc.ABC):
 
     def _take(self, candidate: Individual) -> None:  # noqa: B027  most strategies learn from fitness alone
         """Learns that a candidate was drawn."""
+
+    def _learn(self, individual: Individual) -> None:  # noqa: B027  most keep the population alone
+        """Learns the fitness of an individual."""
 
     def _select(self) -> None:
         """After each evaluated individual: who stays, and whether the generation is complete."""

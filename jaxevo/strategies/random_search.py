@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxevo.search_space.genome import CELL_KINDS, Genome
-from jaxevo.search_space.variation import random_cell
+from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.generational import Generational
 from jaxevo.strategies.individual import Individual
 
@@ -18,6 +17,6 @@ class RandomSearch(Generational):
     """
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
-        sizes = rng.integers(self.config.min_nodes, self.config.max_nodes + 1, len(CELL_KINDS))
-        normal, reduction = (random_cell(rng, int(num_nodes)) for num_nodes in sizes)
-        return Individual(new_id, Genome(normal, reduction), self.generation, operators=("random",))
+        config = self.config
+        genome = random_genome_of_any_size(rng, config.min_nodes, config.max_nodes)
+        return Individual(new_id, genome, self.generation, operators=("random",))

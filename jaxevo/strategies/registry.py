@@ -15,5 +15,9 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
     """The strategy of a search, at its beginning; it draws only genomes that `fits` is true for."""
     if config.strategy == "aco":
         return AntColony(config.evolution, config.colony, config.seed, fits=fits)
+    if config.strategy == "guided":
+        from jaxevo.strategies.guided import GuidedEvolution  # here, as scikit-learn takes a second
+
+        return GuidedEvolution(config.evolution, config.seed, fits)
     kinds = {"rea": RegularizedEvolution, "aging": AgingEvolution, "random": RandomSearch}
     return kinds[config.strategy](config.evolution, config.seed, fits)

@@ -11,9 +11,14 @@ from jaxevo.run.choose import choose
 from jaxevo.run.records import Candidate
 from jaxevo.run.reporter import Silent
 from jaxevo.search_space.genome import Op
-from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.individual import Individual, rank
 
 GENOMES = [chain(1), chain(2), chain(3), chain(1, Op.CONV_5X5)]
+
+
+def by_fitness(individuals: list[Individual]) -> list[Individual]:
+    """The order of most strategies."""
+    return sorted(individuals, key=rank)
 
 
 def ledger_of(path, *fitness: float | None, genomes=GENOMES):
@@ -44,7 +49,7 @@ class Fresh:
 def test_the_best_by_fitness_are_trained_again_and_the_best_mean_wins(tmp_path):
     ledger = ledger_of(tmp_path, 0.7, 0.9, None, 0.8)
     fresh = Fresh({(1, 0): 0.6, (1, 1): 0.7, (3, 0): 0.9, (3, 1): 0.5})
-    winner = choose(SMALL, ledger, fresh, reporter=Silent())
+    winner = choose(SMALL, ledger, fresh, ranked=by_fitness, reporter=Silent())
     assert (winner.id, winner.fitness) == (3, 0.7)
     assert winner.genome == GENOMES[3]
     seeds = [(0, 1, 1, 0), (0, 1, 1, 1), (0, 1, 3, 0), (0, 1, 3, 1)]
@@ -61,16 +66,16 @@ def test_the_best_by_fitness_are_trained_again_and_the_best_mean_wins(tmp_path):
 def test_of_equals_the_older_wins(tmp_path):
     ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
     fresh = Fresh({(id_, repeat): 0.5 for id_ in (1, 2) for repeat in (0, 1)})
-    assert choose(SMALL, ledger, fresh, reporter=Silent()).id == 1
+    assert choose(SMALL, ledger, fresh, ranked=by_fitness, reporter=Silent()).id == 1
     ledger = ledger_of(tmp_path / "equal", 0.9, 0.9, 0.9)  # of which the older are trained again
     fresh = Fresh({(id_, repeat): 0.5 for id_ in (0, 1) for repeat in (0, 1)})
-    assert choose(SMALL, ledger, fresh, reporter=Silent()).id == 0
+    assert choose(SMALL, ledger, fresh, ranked=by_fitness, reporter=Silent()).id == 0
 
 
 def test_a_training_that_fails_counts_as_0(tmp_path):
     ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
     fresh = Fresh({(1, 0): 1.0, (1, 1): None, (2, 0): 0.6, (2, 1): 0.6})
-    winner = choose(SMALL, ledger, fresh, reporter=Silent())
+    winner = choose(SMALL, ledger, fresh, ranked=by_fitness, reporter=Silent())
     assert (winner.id, winner.fitness) == (2, 0.6)
     failed = history_of(tmp_path, "retraining")[1]
     assert (failed["fitness"], failed["failure"]) == (0.0, "diverged")
@@ -83,14 +88,16 @@ def test_of_isomorphic_ones_only_the_best_is_trained_again(tmp_path):
     def by_id(jobs):
         return Outcome({2: 0.6, 0: 0.7}[jobs[0][1][2]])
 
-    assert choose(SMALL, ledger, by_id, reporter=Silent()).id == 0
+    assert choose(SMALL, ledger, by_id, ranked=by_fitness, reporter=Silent()).id == 0
     assert [record["id"] for record in history_of(tmp_path, "retraining")] == [2, 2, 0, 0]
 
 
 def test_without_retraining_the_fitness_of_the_search_decides(tmp_path):
     ledger = ledger_of(tmp_path, 0.7, 0.9, None, 0.8)
     settings = {"retrain_best": 0}
-    winner = choose(replace(SMALL, settings), ledger, Fresh({}), reporter=Silent())
+    winner = choose(
+        replace(SMALL, settings), ledger, Fresh({}), ranked=by_fitness, reporter=Silent()
+    )
     assert (winner.id, winner.fitness) == (1, 0.9)
     assert history_of(tmp_path, "retraining") == []
 
@@ -98,7 +105,9 @@ def test_without_retraining_the_fitness_of_the_search_decides(tmp_path):
 def test_fewer_candidates_than_are_to_be_trained_again(tmp_path):
     ledger = ledger_of(tmp_path, None, 0.9)
     fresh = Fresh({(1, 0): 0.5, (1, 1): 0.7})
-    winner = choose(replace(SMALL, {"retrain_best": 3}), ledger, fresh, reporter=Silent())
+    winner = choose(
+        replace(SMALL, {"retrain_best": 3}), ledger, fresh, ranked=by_fitness, reporter=Silent()
+    )
     assert (winner.id, winner.fitness) == (1, 0.6)
 
 
@@ -107,11 +116,17 @@ def test_what_is_trained_is_not_trained_again(tmp_path, done: int):
     fitness = {(1, 0): 0.6, (1, 1): 0.7, (2, 0): 0.9, (2, 1): 0.5}
     first = dict(list(fitness.items())[:done])
     try:
-        choose(SMALL, ledger_of(tmp_path, 0.7, 0.9, 0.8), Fresh(first), reporter=Silent())
+        choose(
+            SMALL,
+            ledger_of(tmp_path, 0.7, 0.9, 0.8),
+            Fresh(first),
+            ranked=by_fitness,
+            reporter=Silent(),
+        )
     except KeyError:  # of the first training that is not in the table, as an interrupt
         assert done < 4
     rest = Fresh({names: value for names, value in fitness.items() if names not in first})
-    winner = choose(SMALL, open_ledger(tmp_path), rest, reporter=Silent())
+    winner = choose(SMALL, open_ledger(tmp_path), rest, ranked=by_fitness, reporter=Silent())
     assert (winner.id, winner.fitness) == (2, 0.7)
     assert len(rest.asked) == 4 - done
     assert len(history_of(tmp_path, "retraining")) == 4
@@ -125,14 +140,14 @@ def test_progress_is_told(tmp_path):
             told.append((stage, done, total, note))
 
     fresh = Fresh({(id_, repeat): 0.5 for id_ in (0, 1) for repeat in (0, 1)})
-    choose(SMALL, ledger_of(tmp_path, 0.9, 0.9), fresh, reporter=Telling())
+    choose(SMALL, ledger_of(tmp_path, 0.9, 0.9), fresh, ranked=by_fitness, reporter=Telling())
     assert told == [("retraining the best", number, 4, "") for number in (1, 2, 3, 4)]
 
 
 def test_after_a_search_the_winner_is_the_best_of_fresh_trainings(tmp_path):
     explorer = make_explorer(tmp_path)
     explorer.run()
-    winner = choose(SMALL, explorer.ledger, Table(), reporter=Silent())
+    winner = choose(SMALL, explorer.ledger, Table(), ranked=by_fitness, reporter=Silent())
     fresh: dict[int, list[float]] = {}
     for record in history_of(tmp_path, "retraining"):
         fresh.setdefault(record["id"], []).append(record["fitness"])

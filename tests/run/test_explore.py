@@ -30,7 +30,7 @@ from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.stopwatch import Stopwatch
 
-STRATEGIES = ("rea", "aging", "random", "aco")
+STRATEGIES = ("rea", "aging", "random", "aco", "guided")
 
 
 def config_of(strategy: str, **settings: object) -> SearchConfig:

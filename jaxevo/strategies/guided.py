@@ -1,0 +1,118 @@
+"""Evolution guided by a model of fitness, which is fitted to all candidates so far.
+
+The model proposes (as in BANANAS, White, Neiswanger and Savani 2021, arXiv 1910.11858, there with
+neural networks) and ranks: who survives, and which candidates are trained again at the end, is
+decided by the fitness that is to be expected, not by the one draw of it that was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from jaxevo.config import EvolutionConfig
+from jaxevo.search_space.variation import crossover, mutate, random_genome_of_any_size
+from jaxevo.strategies.generational import Fits, Generational
+from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.predictor import FitnessPredictor
+
+PROPOSALS = 64  # genomes of which the model takes one
+RANDOM_SHARE = 0.5  # of the proposals; the others are offspring of the population
+MAX_KNOWN = 500  # individuals that the model is fitted to: the latest
+
+
+class GuidedEvolution(Generational):
+    """P random individuals, then offspring which a model takes from many proposals.
+
+    Proposals are random genomes and, as in `RegularizedEvolution`, mutated crossovers of the
+    population. A model drawn from those that the fitness so far allows takes the best of them, so
+    that what is uncertain is tried too. The population is the P individuals of the highest expected
+    fitness of all that were evaluated. With `mating_pool="survivors"` the model of a generation is
+    fitted to the generations before it, so that all F can be evaluated at once.
+    """
+
+    def __init__(self, config: EvolutionConfig, seed: int, fits: Fits | None = None) -> None:
+        super().__init__(config, seed, fits)
+        self._known: list[Individual] = []  # what the model is fitted to, by id
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to go on from here, in plain values for JSON."""
+        return super().state_dict() | {"known": [each.to_dict() for each in self._known]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on as the strategy that gave `state`."""
+        super().load_state_dict(state)
+        self._known = [Individual.from_dict(data) for data in state["known"]]
+
+    def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
+        """The highest expected fitness first; of equals, the older."""
+        listed = list(individuals)
+        if len(self._known) < 2:
+            return super().ranked(listed)
+        expected = FitnessPredictor(self._known).expected(listed)
+        order = sorted(range(len(listed)), key=lambda k: (-expected[k], listed[k].id))
+        return [listed[k] for k in order]
+
+    def _sequential(self) -> bool:
+        return self.config.mating_pool == "growing" and self.generation > 0
+
+    def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
+        config = self.config
+        known = [
+            each
+            for each in self._known
+            if config.mating_pool == "growing" or each.generation < self.generation
+        ]
+        if self.generation == 0 or len(known) < 2:
+            return self._random(rng, new_id)
+        # Make proposals, without those that are isomorphic to a known or a waiting one.
+        taken = {each.genome.canonical_key() for each in (*known, *self._pending.values())}
+        proposals = [self._propose(rng, new_id) for _ in range(PROPOSALS)]
+        proposals = [
+            each
+            for each in proposals
+            if each.genome.canonical_key() not in taken
+            and (self.fits is None or self.fits(each.genome))
+        ]
+        if not proposals:
+            return self._random(rng, new_id)
+        # Take the best by a model drawn from those that are possible.
+        foretold = FitnessPredictor(known).sample(rng, [each.genome for each in proposals])
+        return proposals[int(foretold.argmax())]
+
+    def _propose(self, rng: np.random.Generator, new_id: int) -> Individual:
+        pool = self._mating_pool()
+        if rng.random() < RANDOM_SHARE or len(pool) < max(2, self.config.sample_size):
+            return self._random(rng, new_id)
+        config = self.config
+        # The population is in the order of expected fitness: the first of a sample is the better.
+        drawn = sorted(rng.choice(len(pool), max(2, config.sample_size), replace=False))
+        parents = [pool[int(k)] for k in drawn[:2]]
+        genome = crossover(rng, parents[0].genome, parents[1].genome, bias=config.crossover_bias)
+        genome, mutations = mutate(
+            rng,
+            genome,
+            config.op_mutation_prob,
+            edge_prob=config.edge_mutation_prob,
+            add_prob=config.add_node_prob,
+            max_nodes=config.max_nodes,
+        )
+        ids = tuple(parent.id for parent in parents)
+        return Individual(new_id, genome, self.generation, ids, ("crossover", *mutations))
+
+    def _random(self, rng: np.random.Generator, new_id: int) -> Individual:
+        config = self.config
+        genome = random_genome_of_any_size(rng, config.min_nodes, config.max_nodes)
+        return Individual(new_id, genome, self.generation, operators=("random",))
+
+    def _learn(self, individual: Individual) -> None:
+        by_id = sorted([*self._known, individual], key=lambda each: each.id)
+        self._known = by_id[-MAX_KNOWN:]
+
+    def _select(self) -> None:
+        """At the end of a generation the P of the highest expected fitness are the population."""
+        if self._count_generation():
+            ranked = self.ranked(self.population)
+            self.population, self.best = ranked[: self.config.population_size], ranked[0]

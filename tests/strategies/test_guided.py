@@ -1,0 +1,86 @@
+"""A model of fitness proposes and ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+
+import numpy as np
+from builders_strategies import make
+from scipy.stats import wilcoxon
+
+from jaxevo.search_space.genome import Genome, Op
+from jaxevo.strategies.base import Strategy
+
+SETTINGS = {"population_size": 6, "num_offspring": 6, "num_generations": 5, "max_nodes": 6}
+
+
+def convolutions(genome: Genome) -> float:
+    """The part of operands that are convolutions of 5x5."""
+    ops = [op for cell in genome.cells for node in cell.nodes for op in node.ops]
+    return sum(op is Op.CONV_5X5 for op in ops) / len(ops)
+
+
+def noisy(strategy: Strategy, seed: int, noise: float = 0.1) -> float:
+    """Runs a strategy on a noisy fitness; the true value of the individual held for the best."""
+    rng = np.random.default_rng([7, seed])
+    while candidates := strategy.ask():
+        for candidate in candidates:
+            fitness = convolutions(candidate.genome) + noise * rng.normal()
+            strategy.tell(dataclasses.replace(candidate, fitness=fitness))
+    assert strategy.best is not None
+    return convolutions(strategy.best.genome)
+
+
+def test_it_finds_better_genomes_than_chance_in_noise():
+    """20 pairs: the one-sided Wilcoxon test, with the mean's gain."""
+    found = {
+        name: [noisy(make(seed, strategy=name, **SETTINGS), seed) for seed in range(20)]
+        for name in ("guided", "random")
+    }
+    difference = np.array(found["guided"]) - found["random"]
+    assert wilcoxon(difference, alternative="greater").pvalue < 0.01
+    assert statistics.mean(found["guided"]) > statistics.mean(found["random"]) + 0.1
+
+
+def test_the_best_is_of_the_highest_expected_fitness_not_the_luckiest():
+    strategy = make(1, strategy="guided", **SETTINGS)
+    told = []
+    while candidates := strategy.ask():
+        for candidate in candidates:
+            # One lucky draw without any convolution among the first.
+            fitness = convolutions(candidate.genome)
+            if candidate.id == 2:
+                fitness = 0.9 if fitness < 0.3 else fitness
+            told.append(dataclasses.replace(candidate, fitness=fitness))
+            strategy.tell(told[-1])
+    luckiest = max(told, key=lambda individual: individual.fitness or 0)
+    assert luckiest.id == 2
+    ranked = strategy.ranked(told)
+    assert ranked[0].id != 2 and convolutions(ranked[0].genome) > 0.5
+    assert sorted(each.id for each in ranked) == [each.id for each in told]
+
+
+def test_nothing_that_was_evaluated_is_proposed_again():
+    strategy = make(0, strategy="guided", mating_pool="survivors", **SETTINGS)
+    keys = []
+    while candidates := strategy.ask():
+        for candidate in candidates:
+            keys.append(candidate.genome.canonical_key())
+            strategy.tell(dataclasses.replace(candidate, fitness=convolutions(candidate.genome)))
+    later = keys[6:]
+    assert len(set(later)) == len(later) == 30 and not set(later) & set(keys[:6])
+
+
+def test_a_generation_is_drawn_at_once_from_those_before_it():
+    strategy = make(0, strategy="guided", mating_pool="survivors", **SETTINGS)
+    first = strategy.ask()
+    for candidate in first:
+        strategy.tell(dataclasses.replace(candidate, fitness=convolutions(candidate.genome)))
+    drawn = strategy.ask()
+    assert len(drawn) == 6
+    # Told in another order, the next ones are the same.
+    other = make(0, strategy="guided", mating_pool="survivors", **SETTINGS)
+    for candidate in other.ask()[::-1]:
+        other.tell(dataclasses.replace(candidate, fitness=convolutions(candidate.genome)))
+    assert [each.genome for each in other.ask()] == [each.genome for each in drawn]

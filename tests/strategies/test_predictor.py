@@ -1,0 +1,81 @@
+"""A linear model of fitness: worked by hand, recovered from noise, and of no order."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from jaxevo.search_space.genome import Cell, Genome, Node, Op
+from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.predictor import OWN_SHARE, FitnessPredictor, features
+
+RNG = np.random.default_rng(0)
+GENOMES = [random_genome_of_any_size(RNG, 2, 6) for _ in range(300)]
+
+
+def true_fitness(genome: Genome) -> float:
+    """Linear in what the model sees."""
+    return 0.5 + 0.02 * genome.normal.num_nodes - 0.03 * len(genome.reduction.unused_states())
+
+
+def measured(genomes: list[Genome], noise: float) -> list[Individual]:
+    """Individuals with a noisy fitness."""
+    rng = np.random.default_rng(1)
+    fitness = [true_fitness(genome) + noise * rng.normal() for genome in genomes]
+    pairs = zip(genomes, fitness, strict=True)
+    return [Individual(k, genome, 0, fitness=value) for k, (genome, value) in enumerate(pairs)]
+
+
+def test_features_worked_by_hand():
+    first = Node((0, 1), (Op.CONV_3X3, Op.IDENTITY))
+    second = Node((2, 1), (Op.CONV_5X5, Op.MAX_POOL_3X3))
+    cell = Cell((first, second))
+    # B, unused states, depth, kernel an operand, parts of convolutions, pools, identities, inputs
+    one = [2.0, 1.0, 2.0, 2.0, 0.5, 0.25, 0.25, 0.75]
+    assert features(Genome(cell, cell)) == one + one
+
+
+def test_the_model_orders_unseen_genomes_better_than_a_noisy_fitness():
+    noise = 0.1
+    truth = [true_fitness(genome) for genome in GENOMES[100:]]
+    predictor = FitnessPredictor(measured(GENOMES[:100], noise))
+    foretold = kendalltau(predictor.predict(GENOMES[100:]), truth).statistic
+    own = [each.fitness for each in measured(GENOMES[100:], noise)]
+    assert foretold > 0.6 > kendalltau(own, truth).statistic
+
+
+def test_of_a_genomes_own_fitness_a_part_counts():
+    individuals = measured(GENOMES[:50], 0.05)
+    predictor = FitnessPredictor(individuals)
+    luckier = dataclasses.replace(individuals[0], fitness=(individuals[0].fitness or 0) + 1)
+    difference = predictor.expected([luckier]) - predictor.expected(individuals[:1])
+    assert difference[0] == pytest.approx(OWN_SHARE)
+
+
+def test_the_order_in_which_fitness_arrived_does_not_matter():
+    individuals = measured(GENOMES[:40], 0.05)
+    again = FitnessPredictor(individuals[::-1])
+    np.testing.assert_array_equal(
+        again.predict(GENOMES), FitnessPredictor(individuals).predict(GENOMES)
+    )
+
+
+def test_models_that_are_drawn_spread_less_the_more_is_known():
+    def spread(number: int) -> float:
+        predictor = FitnessPredictor(measured(GENOMES[:number], 0.05))
+        rng = np.random.default_rng(2)
+        draws = np.array([predictor.sample(rng, GENOMES) for _ in range(50)])
+        return float(draws.std(0).mean())
+
+    assert spread(300) < spread(30)
+
+
+def test_equal_genomes_and_fitness_are_no_trouble():
+    same = [Individual(k, GENOMES[0], 0, fitness=0.5) for k in range(3)]
+    predictor = FitnessPredictor(same)
+    assert predictor.predict(GENOMES[:2]) == pytest.approx([0.5, 0.5])
+    assert np.isfinite(predictor.sample(np.random.default_rng(0), GENOMES)).all()
