@@ -13,10 +13,9 @@ import importlib.util
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import pytest
+from launching import launch
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
@@ -108,14 +107,7 @@ def test_runs_end_as_before(name, tmp_path, launch_environment):
 
 
 def test_weights_of_0_2_0_are_read(digits, launch_environment):
-    command = [
-        sys.executable,
-        "launch/eval.py",
-        f"--weights={GOLDEN / 'weights-0.2.0'}",
-        "--dataset=digits",
-    ]
-    made = subprocess.run(
-        command, cwd=make.REPOSITORY, env=launch_environment, capture_output=True, text=True
-    )
+    weights = f"--weights={GOLDEN / 'weights-0.2.0'}"
+    made = launch("launch/eval.py", weights, "--dataset=digits", environment=launch_environment)
     assert made.returncode == 0, made.stderr
     assert f"{golden('rea')['result']['test_accuracy']:.2%}" in made.stdout
