@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from conftest import REPOSITORY
+from launching import launch
 
 EXAMPLES = {
     "search_digits.py": (["--workdir={folder}/run"], "test accuracy"),
@@ -23,9 +21,8 @@ def test_every_example_is_run():
 def test_example(name, tmp_path, launch_environment):
     flags, expected = EXAMPLES[name]
     arguments = [flag.format(folder=tmp_path) for flag in flags]
-    command = [sys.executable, str(REPOSITORY / "examples" / name), *arguments]
-    outcome = subprocess.run(
-        command, env=launch_environment, cwd=tmp_path, capture_output=True, text=True
+    outcome = launch(
+        f"examples/{name}", *arguments, environment=launch_environment, folder=tmp_path
     )
     assert outcome.returncode == 0, outcome.stderr
     assert expected in outcome.stdout

@@ -12,10 +12,9 @@ import importlib.util
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import pytest
+from launching import launch
 
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
@@ -58,13 +57,12 @@ def test_an_interrupted_run_of_0_2_0_is_refused_in_words(tmp_path, launch_enviro
     """Its random numbers were other ones, so the same command would not come to the same end."""
     shutil.copytree(GOLDEN / "run-0.2.0", tmp_path / "run")
     before = (tmp_path / "run" / "history.jsonl").read_bytes()
-    command = [sys.executable, "launch/search.py", *make.TINY, "--strategy=rea"]
-    made = subprocess.run(
-        [*command, f"--workdir={tmp_path / 'run'}"],
-        cwd=make.REPOSITORY,
-        env=launch_environment,
-        capture_output=True,
-        text=True,
+    made = launch(
+        "launch/search.py",
+        *make.TINY,
+        "--strategy=rea",
+        f"--workdir={tmp_path / 'run'}",
+        environment=launch_environment,
     )
     assert made.returncode == 2
     assert "unfinished run of a version whose random numbers were other ones" in made.stderr
@@ -88,14 +86,7 @@ def test_runs_end_as_before(name, tmp_path, launch_environment):
 
 
 def test_weights_of_0_2_0_are_read(digits, launch_environment):
-    command = [
-        sys.executable,
-        "launch/eval.py",
-        f"--weights={GOLDEN / 'weights-0.2.0'}",
-        "--dataset=digits",
-    ]
-    made = subprocess.run(
-        command, cwd=make.REPOSITORY, env=launch_environment, capture_output=True, text=True
-    )
+    weights = f"--weights={GOLDEN / 'weights-0.2.0'}"
+    made = launch("launch/eval.py", weights, "--dataset=digits", environment=launch_environment)
     assert made.returncode == 0, made.stderr
     assert "41.94%" in made.stdout

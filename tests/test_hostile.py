@@ -12,8 +12,6 @@ import os
 import pathlib
 import shutil
 import struct
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +23,7 @@ from builders_classifiers import fresh_classifier, with_document
 from builders_data import data_error, make_images, make_labels, mat_bytes, write_folder
 from builders_runs import RESULT, SMALL, retraining, table_records, write_run
 from conftest import REPOSITORY
+from launching import launch
 
 from jaxevo.datasets import file_pixels, idx, libsvm, load_train_data, mat
 from jaxevo.datasets.sources import SOURCES
@@ -339,14 +338,7 @@ def test_launchers_end_with_one_line(
         ["inspect_checkpoint.py", f"--workdir={huge.path}"],
     ]
     for script, *arguments in commands:
-        command = [sys.executable, str(REPOSITORY / "launch" / script), *arguments]
-        done = subprocess.run(
-            command,
-            env=launch_environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
+        done = launch(f"launch/{script}", *arguments, environment=launch_environment)
         assert done.returncode == 2, (arguments, done.stderr[:2000])
         assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr[
             :2000

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 
 import pytest
-from conftest import REPOSITORY
+from launching import launch
 
 # Programs of the same shapes as in test_search_command.py: compiled once for both.
 TINY = (
@@ -20,10 +19,7 @@ TINY = (
 
 
 def compare(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(REPOSITORY / "launch" / "compare.py"), *flags]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
+    return launch("launch/compare.py", *flags, environment=environment)
 
 
 @pytest.mark.slow

@@ -7,13 +7,11 @@ from __future__ import annotations
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from launching import launch
 
 from jaxevo.config import NetworkConfig
 from jaxevo.config.presets import RECIPES
@@ -24,7 +22,6 @@ from jaxevo.training.checkpoints import load_weights
 from jaxevo.training.engines import choose_engine
 from jaxevo.versions import versions
 
-EVAL = REPOSITORY / "launch" / "eval.py"
 CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
 GENOME = Genome(CELL, CELL)
 TINY = ("--channels=2", "--num_normal_cells=1")
@@ -33,26 +30,13 @@ RECIPE = ("--recipe=modern", "--label_smoothing=0.0")  # what is given overrides
 # 32 + 50.
 ENGINE = choose_engine("auto", NetworkConfig())
 PARAMETERS, MULTIPLY_ADDS = 82, 64 * (2 + 18 + 4) + 40
-# Fails at any use of jax, whose import takes seconds.
-WITHOUT_JAX = f"""
-import runpy, sys
-sys.modules["jax"] = None
-sys.path.insert(0, {str(EVAL.parent)!r})
-sys.argv = [{str(EVAL)!r}, *sys.argv[1:]]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 
 
-def run(
-    program: list[str], args: tuple[str, ...], cwd: pathlib.Path, env: dict[str, str]
+def run_eval(
+    cwd: pathlib.Path, env: dict[str, str], *args: str, without_jax: bool = False
 ) -> tuple[int, str, str]:
-    command = [sys.executable, *program, *args]
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
+    done = launch("launch/eval.py", *args, environment=env, folder=cwd, without_jax=without_jax)
     return done.returncode, done.stdout, done.stderr
-
-
-def run_eval(cwd: pathlib.Path, env: dict[str, str], *args: str) -> tuple[int, str, str]:
-    return run([str(EVAL)], args, cwd, env)
 
 
 def assert_refused(outcome: tuple[int, str, str], message: str) -> None:
@@ -315,6 +299,7 @@ def test_wrong_uses_are_refused_at_once(
     folder: pathlib.Path, launch_environment: dict[str, str], flags: str, words: str
 ):
     before = sorted(folder.rglob("*"))
-    arguments = tuple(flags.split())
-    assert_refused(run(["-c", WITHOUT_JAX], arguments, folder, launch_environment), words)
+    # Importing JAX takes seconds.
+    outcome = run_eval(folder, launch_environment, *flags.split(), without_jax=True)
+    assert_refused(outcome, words)
     assert sorted(folder.rglob("*")) == before

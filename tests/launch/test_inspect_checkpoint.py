@@ -5,34 +5,25 @@ all without JAX.
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 from builders_runs import LAST, RESULT, individual_record, retraining, table_records, write_run
+from launching import launch
 
 from jaxevo.reports import summary
 from jaxevo.search_space import genome_files
 
-LAUNCHER = pathlib.Path(__file__).parents[2] / "launch" / "inspect_checkpoint.py"
 
-
-def start(folder: pathlib.Path, *arguments: str, columns: int = 80) -> subprocess.Popen[str]:
-    """Begins the launcher where an import of JAX fails."""
-    (folder / "without_jax").mkdir(exist_ok=True)
-    (folder / "without_jax" / "jax.py").write_text("raise AssertionError('jax was imported')")
-    paths = os.pathsep.join((str(folder / "without_jax"), str(LAUNCHER.parent.parent)))
-    environment = os.environ | {"PYTHONPATH": paths, "COLUMNS": str(columns)}
-    command = [sys.executable, str(LAUNCHER), *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        command, cwd=folder, env=environment, encoding="utf-8", stdout=pipe, stderr=pipe
+def inspect(folder: pathlib.Path, *arguments: str, columns: int = 80) -> tuple[int, str, str]:
+    """Runs the launcher where an import of JAX fails."""
+    done = launch(
+        "launch/inspect_checkpoint.py",
+        *arguments,
+        environment=os.environ | {"COLUMNS": str(columns)},
+        folder=folder,
+        without_jax=True,
     )
-
-
-def finish(process: subprocess.Popen[str]) -> tuple[int | None, str, str]:
-    out, err = process.communicate(timeout=100)
-    return process.returncode, out, err
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +45,14 @@ def folder(tmp_path_factory):
 
 
 def test_text_and_json(folder):
-    processes = [
-        start(folder, "--workdir=run", "--id=5", "--export_best=five.json"),
-        start(folder, "--workdir=young", "--id=1", columns=120),
-        start(folder, "--workdir=empty"),
-        start(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
-        start(folder, "--workdir=young", "--id=1", "--plot=of/young"),
-        start(folder, "--genome=evoA.json", "--plot=of/genomes"),
+    results = [
+        inspect(folder, "--workdir=run", "--id=5", "--export_best=five.json"),
+        inspect(folder, "--workdir=young", "--id=1", columns=120),
+        inspect(folder, "--workdir=empty"),
+        inspect(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
+        inspect(folder, "--workdir=young", "--id=1", "--plot=of/young"),
+        inspect(folder, "--genome=evoA.json", "--plot=of/genomes"),
     ]
-    results = [finish(process) for process in processes]
     assert [(code, err) for code, _, err in results] == [(0, "")] * 6
     text, young, empty, document, _, genome = (out for _, out, _ in results)
 
@@ -133,10 +123,8 @@ def test_errors_are_one_line(folder):
         "nothing to export": ("--workdir=empty", "--export_best=new.json"),
         "No such file or directory": ("--workdir=run", "--export_best=nowhere/new.json"),
     }
-    for message, process in [
-        (message, start(folder, *arguments)) for message, arguments in cases.items()
-    ]:
-        code, out, err = finish(process)
+    for message, arguments in cases.items():
+        code, out, err = inspect(folder, *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert err.startswith("error: ") and message in err
     assert (folder / "there.json").read_text() == "precious"

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
+from launching import launch
 
 import jaxevo
 from jaxevo.__main__ import COMMANDS
@@ -25,11 +27,8 @@ A_FLAG = {
 }
 
 
-def program(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jaxevo", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, **options
-    )
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return launch("jaxevo", *arguments, environment=dict(os.environ))
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("help",)])

@@ -5,18 +5,14 @@ from __future__ import annotations
 import bz2
 import json
 import subprocess
-import sys
 
 import pytest
 from builders_data import make_images, make_labels, usps_text, write_mnist
-from conftest import REPOSITORY
+from launching import launch
 
 
 def reproduce(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(REPOSITORY / "launch" / "reproduce.py"), *flags]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
+    return launch("launch/reproduce.py", *flags, environment=environment)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import pytest
 from conftest import REPOSITORY, timeless
+from launching import launch
 
 from jaxevo.config.presets import RECIPES
 from jaxevo.run.workdir import Workdir
@@ -32,9 +33,7 @@ def command(*flags: str) -> list[str]:
 
 
 def search(environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*flags), env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
+    return launch("launch/search.py", *flags, environment=environment)
 
 
 def kill_when(

@@ -95,7 +95,9 @@ def test_a_fixed_number_of_nodes_is_kept(name: str):
 
 
 def test_the_best_of_all_is_kept():
-    for name in KINDS.keys() - {"guided"}:  # which holds the one for the best that is expected to be
+    for name in KINDS.keys() - {
+        "guided"
+    }:  # which holds the one for the best that is expected to be
         history = run(strategy := make(strategy=name), table_fitness)
         valid = [i for i in history if i.fitness is not None and math.isfinite(i.fitness)]
         assert strategy.best == min(valid, key=rank)
