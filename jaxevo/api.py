@@ -93,7 +93,7 @@ def search(
     )
     if reporter is not None:
         return run_search(task, reporter)
-    display = RunReporter(task.config, Console(), task.workers.workers)
+    display = RunReporter(task.config, Console())
     with display.live():
         return run_search(task, display)
 

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxevo.config import SearchConfig
 from jaxevo.run.records import Candidate
+from jaxevo.run.remaining import Remaining
 from jaxevo.run.words import format_duration
 from jaxevo.strategies.base import Strategy
 
@@ -19,17 +20,15 @@ class RunReporter:
     """Prints a run's progress.
 
     Args:
-        config: How many candidates to expect, and whether a generation's can be evaluated at once.
+        config: How many candidates to expect.
         console: Where it is printed.
-        workers: Processes that evaluate candidates.
     """
 
-    def __init__(self, config: SearchConfig, console: Console, workers: int = 0):
+    def __init__(self, config: SearchConfig, console: Console):
         self.total = config.num_candidates
-        self.at_once = max(1, workers) if config.evolution.mating_pool == "survivors" else 1
         self.console = console
         self.plain = not console.is_terminal or console.is_jupyter
-        self._seconds = 0.0
+        self._remaining: Remaining | None = None
         self._done = 0
         self._hits = 0
         self._failures = 0
@@ -50,6 +49,10 @@ class RunReporter:
         with self._progress:
             yield self
 
+    def begin(self, remaining: Remaining) -> None:
+        """Takes note of how long the run takes."""
+        self._remaining = remaining
+
     def message(self, text: str) -> None:
         """A line."""
         self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -58,9 +61,9 @@ class RunReporter:
         """Advances the display; without a terminal, a line a candidate."""
         self._count(candidate)
         best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
-        left = format_duration(self._remaining(candidate.id))
         reused = f"{self._hits} reused ({self._hits / self._done:.0%})"
-        note = f"best {best}, {reused}, {self._failures} failed, about {left} left"
+        parts = (f"best {best}", reused, f"{self._failures} failed", self._left())
+        note = ", ".join(part for part in parts if part)
         generation = candidate.individual.generation
         description = f"generation {generation}/{strategy.num_generations}"
         self._show("search", description, candidate.id + 1, total=self.total, note=note)
@@ -74,14 +77,14 @@ class RunReporter:
 
     def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         """Advances the display; without a terminal, a line."""
+        left = self._left(done if stage == "final training" else 0)
+        note = ", ".join(part for part in (note, left) if part)
         self._show(stage, stage, done, total=total, note=note)
         if self.plain:
             self.message(f"{stage}  {done}/{total}  {note}".rstrip())
 
     def _count(self, candidate: Candidate) -> None:
         self._done += 1
-        parts = candidate.seconds.items()
-        self._seconds += sum(seconds for part, seconds in parts if part != "compile")
         self._hits += candidate.reused is not None
         self._failures += candidate.failure is not None
 
@@ -94,9 +97,11 @@ class RunReporter:
             self._tasks[key], description=description, completed=done, total=total, note=note
         )
 
-    def _remaining(self, last_id: int) -> float:
-        """Seconds until the search's last candidate, at this session's mean so far."""
-        return self._seconds / self._done / self.at_once * max(0, self.total - last_id - 1)
+    def _left(self, final_epochs: int = 0) -> str:
+        """The time left in words, once it is known."""
+        if self._remaining is None:
+            return ""
+        return f"about {format_duration(self._remaining.total(final_epochs))} left"
 
 
 def _outcome(candidate: Candidate) -> str:

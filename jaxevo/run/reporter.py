@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from jaxevo.run.records import Candidate
+from jaxevo.run.remaining import Remaining
 from jaxevo.strategies.base import Strategy
 
 
 class Reporter(Protocol):
     """Listener to a run's progress."""
+
+    def begin(self, remaining: Remaining) -> None:
+        """The run begins; `remaining` tells at any time how long it still takes."""
+        ...
 
     def message(self, text: str) -> None:
         """Takes a message of one line."""
@@ -29,6 +34,9 @@ class Silent:
 
     def __init__(self) -> None:
         self.messages: list[str] = []
+
+    def begin(self, remaining: Remaining) -> None:
+        """Shows nothing."""
 
     def message(self, text: str) -> None:
         """Keeps the message."""
