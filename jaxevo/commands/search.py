@@ -140,7 +140,8 @@ def draw(task: Task, console: Console, missing_only: bool) -> None:
 
 def main(console: Console) -> None:
     """Flags in, one library call, words out."""
-    command.start_jax()
+    with command.status(console, "starting JAX"):
+        command.start_jax()
     task = make_task(console)
     from jaxevo.run.estimate import describe_estimate
     from jaxevo.run.progress import RunReporter

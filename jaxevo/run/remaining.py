@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -70,14 +71,16 @@ class Remaining:
 
     def pace(self) -> Pace:
         """The mean pace of the newest trainings; before the first, that of the sample."""
+        # The newest trainings first.
         trained: list[Mapping[str, float]] = []
         if self.ledger is not None:
-            records = (*self.ledger.candidates.values(), *self.ledger.retrainings.values())
-            trained = [record.seconds for record in records if "train" in record.seconds]
+            groups = (self.ledger.retrainings, self.ledger.candidates)
+            newest = (record.seconds for group in groups for record in reversed(group.values()))
+            trained = list(islice((each for each in newest if "train" in each), _RECENT))
         if not trained:
             return self.sample or Pace(0.0, 0.0)
         train, evaluate, compiling = (
-            float(np.mean([seconds.get(part, 0.0) for seconds in trained[-_RECENT:]]))
+            float(np.mean([seconds.get(part, 0.0) for seconds in trained]))
             for part in ("train", "evaluate", "compile")
         )
         # A program that all genomes share is compiled once.

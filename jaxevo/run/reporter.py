@@ -24,8 +24,16 @@ class Reporter(Protocol):
         """A candidate was recorded, and the strategy was told of it."""
         ...
 
+    def stage(self, name: str, done: int, total: int) -> None:
+        """A stage that follows the search begins; so much of it was done before."""
+        ...
+
     def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         """Progress of a stage that follows the search."""
+        ...
+
+    def epoch(self, done: int, total: int) -> None:
+        """An epoch of a candidate's training is done."""
         ...
 
 
@@ -46,4 +54,10 @@ class Silent:
         """Shows nothing."""
 
     def training(self, stage: str, done: int, total: int, *, note: str) -> None:
+        """Shows nothing."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Shows nothing."""
+
+    def epoch(self, done: int, total: int) -> None:
         """Shows nothing."""

@@ -71,7 +71,7 @@ def run_search(task: Task, reporter: Reporter) -> Result:
             return result
         # Explore, choose the winner, finish.
         ledger = Ledger.open(task.workdir, task.config)
-        evaluator = make_evaluator(task)
+        evaluator = make_evaluator(task, reporter.epoch)
         winner = _explore_and_choose(task, ledger, evaluator, reporter=reporter)
         finisher = Finisher(
             config=task.config,
@@ -93,17 +93,31 @@ def find_winner(task: Task, reporter: Reporter) -> Individual:
     task = dataclasses.replace(task, config=with_engine(task.config))
     with _opened(task, reporter):
         ledger = Ledger.open(task.workdir, task.config)
-        return _explore_and_choose(task, ledger, make_evaluator(task), reporter=reporter)
+        return _explore_and_choose(
+            task, ledger, make_evaluator(task, reporter.epoch), reporter=reporter
+        )
 
 
-def make_evaluator(task: Task) -> Evaluator:
-    """Makes the evaluator that trains the candidates of a task in this process."""
+def make_evaluator(
+    task: Task, on_epoch: Callable[[int, int], None] = lambda done, total: None
+) -> Evaluator:
+    """Makes the evaluator that trains the candidates of a task in this process.
+
+    `on_epoch` is told the epochs done of the training at hand, and the number of its epochs.
+    """
     config = task.config
     builder = NetworkBuilder(config.network, task.data.image_shape, task.data.num_classes)
     data = TrainingData.drawn(task.data.train, config.data.train_examples, config.seed)
     stopwatch = Stopwatch()
     stopwatch.add("data", task.data_seconds)
-    return Evaluator(config, builder, data, validation=task.data.validation, stopwatch=stopwatch)
+    return Evaluator(
+        config,
+        builder,
+        data,
+        validation=task.data.validation,
+        stopwatch=stopwatch,
+        on_epoch=on_epoch,
+    )
 
 
 def make_remaining(task: Task, stopwatch: Stopwatch, ledger: Ledger | None = None) -> Remaining:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,14 +40,17 @@ def strategy(fitness: float | None) -> Any:
 
 
 class Left:
-    """In place of what tells the time left: so many seconds, told one after the other."""
+    """In place of what tells the time left."""
 
-    def __init__(self, *seconds: float):
-        self.seconds = list(seconds)
+    ledger = None
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.stopwatch = SimpleNamespace(running=None)
 
     def total(self, final_epochs: int = 0) -> float:
-        """The next ones; in the final training, those of the epochs to come."""
-        return 10.0 * (40 - final_epochs) if final_epochs else self.seconds.pop(0)
+        """So many seconds; in the final training, 10 for each epoch to come."""
+        return 10.0 * (40 - final_epochs) if final_epochs else self.seconds
 
 
 def test_lines_without_a_terminal():
@@ -54,9 +58,11 @@ def test_lines_without_a_terminal():
     reporter = reporter_to(file)
     reporter.message("resuming: 0 candidates are known already")
     reporter.candidate(candidate(0, failure="the loss was nan in epoch 1"), strategy(None))
-    left: Any = Left(30, 13, 8, 0, 0, 400)
+    left: Any = Left()
+    left.seconds = 30.0
     reporter.begin(left)
     reporter.candidate(candidate(1, fitness=0.925), strategy(0.925))
+    left.seconds = 400.0
     reporter.candidate(candidate(2, fitness=0.925, reused=1, seconds={}), strategy(0.925))
     reporter.candidate(candidate(3, fitness=1.0, parameters=7), strategy(1.0))
     reporter.candidate(candidate(4, fitness=0.05), strategy(1.0))
@@ -71,13 +77,13 @@ def test_lines_without_a_terminal():
         "generation   0  candidate    1   92.50%     12,345  "
         "best 92.50%, 0 reused (0%), 1 failed, about 30 s left",
         "generation   1  candidate    2   92.50%     12,345  (as 1)  "
-        "best 92.50%, 1 reused (33%), 1 failed, about 13 s left",
+        "best 92.50%, 1 reused (33%), 1 failed, about 7 min left",
         "generation   2  candidate    3  100.00%          7  "
-        "best 100.00%, 1 reused (25%), 1 failed, about 8 s left",
+        "best 100.00%, 1 reused (25%), 1 failed, about 7 min left",
         "generation   3  candidate    4    5.00%     12,345  "
-        "best 100.00%, 1 reused (20%), 1 failed, about 0 s left",
+        "best 100.00%, 1 reused (20%), 1 failed, about 7 min left",
         "generation   4  candidate    5    5.00%     12,345  "
-        "best 100.00%, 1 reused (17%), 1 failed, about 0 s left",
+        "best 100.00%, 1 reused (17%), 1 failed, about 7 min left",
         "retraining the best  1/6  about 7 min left",
         "final training  3/40  loss 0.1234, about 6 min left",
     ]
@@ -96,17 +102,76 @@ def test_reasons_are_shown_as_they_are(reason: str, terminal: bool):
     assert f"failed: {reason}" in file.getvalue()
 
 
-def test_terminal_shows_bars_and_no_line_a_candidate():
+class Clock:
+    """A clock that is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def frame(reporter: RunReporter, console: Console) -> list[str]:
+    """The lines that the display has at the moment, without the bars' own characters."""
+    with console.capture() as capture:
+        console.print(reporter.shown())
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def words(line: str) -> str:
+    """A line without its bar."""
+    return " ".join(re.sub("[━╸╺]", " ", line).split())
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_terminal_shows_the_run_from_the_first_second_in_whole_words(width: int):
+    clock, left = Clock(), Left()
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    reporter = RunReporter(CONFIG, console, clock)
+
+    def look(seconds: float, part: str | None) -> list[str]:
+        clock.now, left.stopwatch.running = seconds, part
+        lines = frame(reporter, console)
+        assert all(len(line) <= width and "…" not in line for line in lines)
+        return [words(line) for line in lines]
+
+    reporter.begin(left)  # type: ignore[arg-type]
+    assert look(1, "compile") == ["search 0/5", "compiling, 1 s so far"]
+    left.seconds = 100.0
+    reporter.message("estimate: about 2 min")
+    # Epochs are shown of a training that takes long.
+    reporter.epoch(1, 6)
+    assert look(2, "train")[-1] == "training, 2 s so far, about 2 min left"
+    assert look(21, "train")[-1] == "training, epoch 1/6, 21 s so far, about 80 s left"
+    reporter.candidate(candidate(0, fitness=0.5), strategy(0.5))
+    bar, note, doing = look(22, "train")
+    assert bar == "generation 0/3 1/5"
+    assert note == "best 50.00%, 0 reused (0%), 0 failed"
+    assert doing == "training, 22 s so far, about 2 min left"
+    reporter.stage("retraining the best", 0, 6)
+    assert look(50, "train")[1] == "retraining the best 0/6"
+    reporter.training("final training", 3, 40, note="loss 0.1234")
+    bar, note, doing = look(4000, "train")[2:]
+    assert (bar, note) == ("final training 3/40", "loss 0.1234")
+    assert doing == "training, 67 min so far"  # 370 s were left at 50 s, and are over
+    reporter.stage("testing", 0, 1)
+    assert look(4001, "evaluate")[3] == "testing 0/1"
+
+
+def test_terminal_shows_no_line_a_candidate():
     file = io.StringIO()
     reporter = reporter_to(file, terminal=True)
     with reporter.live():
         reporter.candidate(candidate(0, fitness=0.5), strategy(0.5))
         reporter.training("final training", 3, 40, note="loss 0.1234")
     shown = file.getvalue()
-    assert (
-        "generation 0/3" in shown
-        and "1/5" in shown
-        and "best 50.00%, 0 reused (0%), 0 failed" in shown
-    )
-    assert "final training" in shown and "3/40" in shown and "loss 0.1234" in shown
+    assert "generation 0/3" in shown and "1/5" in shown and "3/40" in shown
     assert "candidate" not in shown
+
+
+def test_a_terminal_breaks_messages_between_words():
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, record=True)
+    message = "estimate: about 30 min: 17 min for 36 candidates of about 28 s, and so on to the end"
+    RunReporter(CONFIG, console).message(message)
+    lines = console.export_text().splitlines()
+    assert len(lines) == 2 and " ".join(map(str.strip, lines)) == message
