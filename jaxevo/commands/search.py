@@ -68,19 +68,22 @@ shared.define_machine_flags()
 def make_task(console: Console) -> Task:
     """The search that the flags describe, with its images."""
     from jaxevo.run import prepare
+    from jaxevo.run.progress import reading
 
     preset = command.resolve_preset(FLAGS.preset, console)
-    return prepare.make_task(
-        FLAGS.dataset,
-        preset=preset,
-        strategy=FLAGS.strategy,
-        recipe=FLAGS.recipe,
-        workdir=FLAGS.workdir,
-        data_dir=FLAGS.data_dir,
-        workers=replace(WorkerConfig(), shared.given(WORKER_SETTINGS)),
-        time_limit=FLAGS.time_limit,
-        settings=shared.given(SETTINGS),
-    )
+    with reading(console) as on_image:
+        return prepare.make_task(
+            FLAGS.dataset,
+            preset=preset,
+            strategy=FLAGS.strategy,
+            recipe=FLAGS.recipe,
+            workdir=FLAGS.workdir,
+            data_dir=FLAGS.data_dir,
+            workers=replace(WorkerConfig(), shared.given(WORKER_SETTINGS)),
+            time_limit=FLAGS.time_limit,
+            settings=shared.given(SETTINGS),
+            on_image=on_image,
+        )
 
 
 def profile() -> AbstractContextManager[None]:

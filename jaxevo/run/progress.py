@@ -9,6 +9,13 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -162,6 +169,18 @@ class RunReporter:
         """The time left in words, so many seconds after it was told; empty if none is known."""
         left = self._left - since
         return f"about {format_duration(left)} left" if left > 0 else ""
+
+
+@contextmanager
+def reading(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Shows on a terminal how many image files are read, of how many, as the function is told."""
+    if not console.is_terminal or console.is_jupyter:
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("reading images"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
 def _joined(*parts: str) -> str:

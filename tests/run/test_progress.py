@@ -12,7 +12,7 @@ from builders import chain
 from rich.console import Console
 
 from jaxevo.config import EvolutionConfig, SearchConfig
-from jaxevo.run.progress import RunReporter
+from jaxevo.run.progress import RunReporter, reading
 from jaxevo.run.records import Candidate
 from jaxevo.strategies.individual import Individual
 
@@ -175,3 +175,20 @@ def test_a_terminal_breaks_messages_between_words():
     RunReporter(CONFIG, console).message(message)
     lines = console.export_text().splitlines()
     assert len(lines) == 2 and " ".join(map(str.strip, lines)) == message
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_images_that_are_read_are_counted_on_a_terminal_alone(terminal: bool):
+    file = io.StringIO()
+    with reading(Console(file=file, force_terminal=terminal, width=60)) as on_image:
+        for done in range(1, 201):
+            on_image(done, 200)
+    assert ("reading images" in file.getvalue()) == terminal
+    assert ("200/200" in file.getvalue()) == terminal
+
+
+def test_data_that_count_no_images_show_no_bar():
+    file = io.StringIO()
+    with reading(Console(file=file, force_terminal=True, width=60)):
+        pass
+    assert "reading" not in file.getvalue()
