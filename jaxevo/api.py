@@ -30,7 +30,7 @@ from jaxevo.files import home_expanded
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.prepare import Data, dataset_name, make_task
-from jaxevo.run.progress import RunReporter
+from jaxevo.run.progress import RunReporter, reading
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Result
 from jaxevo.run.search import run_search
@@ -80,20 +80,23 @@ def search(
         DivergedError: The final training failed.
         OSError: Something cannot be written; the same call, once it can, goes on from there.
     """
-    task = make_task(
-        data,
-        preset=preset,
-        strategy=strategy,
-        recipe=recipe,
-        workdir=workdir,
-        data_dir=data_dir,
-        workers=workers,
-        time_limit=time_limit,
-        settings=settings,
-    )
+    console = Console(quiet=reporter is not None)
+    with reading(console) as on_image:
+        task = make_task(
+            data,
+            preset=preset,
+            strategy=strategy,
+            recipe=recipe,
+            workdir=workdir,
+            data_dir=data_dir,
+            workers=workers,
+            time_limit=time_limit,
+            settings=settings,
+            on_image=on_image,
+        )
     if reporter is not None:
         return run_search(task, reporter)
-    display = RunReporter(task.config, Console(), task.workers.workers)
+    display = RunReporter(task.config, console)
     with display.live():
         return run_search(task, display)
 

@@ -39,6 +39,12 @@ class Stopwatch:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         self._begin -= seconds
 
+    @property
+    def running(self) -> str | None:
+        """The innermost part that runs, if any; another thread may ask."""
+        stack = tuple(self._stack)
+        return stack[-1] if stack else None
+
     def total(self) -> float:
         """Seconds since the stopwatch was made, and those that were added."""
         return self._clock() - self._begin

@@ -56,6 +56,11 @@ class Outcome:
     failure: str | None = None
     details: str | None = None
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    cross_entropy: float | None = None
+
+    def fitness(self, kind: str) -> float | None:
+        """The accuracy."""
+        return self.accuracy
 
 
 def table_fitness(genome: Genome, seed: Seed) -> float:

@@ -45,6 +45,15 @@ def test_a_part_within_another_stops_it_meanwhile(clock, stopwatch):
     assert stopwatch.total() == 127
 
 
+def test_the_innermost_part_runs(stopwatch):
+    assert stopwatch.running is None
+    with stopwatch.part("train"):
+        with stopwatch.part("compile"):
+            assert stopwatch.running == "compile"
+        assert stopwatch.running == "train"
+    assert stopwatch.running is None
+
+
 def test_a_part_within_itself_counts_once(clock, stopwatch):
     with stopwatch.part("compile"):
         clock.advance(1)

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from absl import flags, logging
@@ -91,6 +92,11 @@ def safe_output() -> Iterator[None]:
 def say(console: Console, text: str) -> None:
     """Prints words as they are."""
     console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def status(console: Console, text: str) -> AbstractContextManager[Any]:
+    """Shows on a terminal, within the block, what is being done."""
+    return console.status(text) if console.is_terminal else contextlib.nullcontext()
 
 
 def resolve_preset(name: str, console: Console) -> str:

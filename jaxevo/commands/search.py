@@ -50,7 +50,8 @@ flags.DEFINE(
 flags.DEFINE_float(
     "time_limit",
     None,
-    "seconds after which no candidate is begun, with time left for the final training",
+    "seconds that the run may take: no candidate is begun once the rest is needed for training the "
+    "best again and for the final training",
     lower_bound=0.0,
 )
 flags.DEFINE_bool(
@@ -67,19 +68,22 @@ shared.define_machine_flags()
 def make_task(console: Console) -> Task:
     """The search that the flags describe, with its images."""
     from jaxevo.run import prepare
+    from jaxevo.run.progress import reading
 
     preset = command.resolve_preset(FLAGS.preset, console)
-    return prepare.make_task(
-        FLAGS.dataset,
-        preset=preset,
-        strategy=FLAGS.strategy,
-        recipe=FLAGS.recipe,
-        workdir=FLAGS.workdir,
-        data_dir=FLAGS.data_dir,
-        workers=replace(WorkerConfig(), shared.given(WORKER_SETTINGS)),
-        time_limit=FLAGS.time_limit,
-        settings=shared.given(SETTINGS),
-    )
+    with reading(console) as on_image:
+        return prepare.make_task(
+            FLAGS.dataset,
+            preset=preset,
+            strategy=FLAGS.strategy,
+            recipe=FLAGS.recipe,
+            workdir=FLAGS.workdir,
+            data_dir=FLAGS.data_dir,
+            workers=replace(WorkerConfig(), shared.given(WORKER_SETTINGS)),
+            time_limit=FLAGS.time_limit,
+            settings=shared.given(SETTINGS),
+            on_image=on_image,
+        )
 
 
 def profile() -> AbstractContextManager[None]:
@@ -139,20 +143,23 @@ def draw(task: Task, console: Console, missing_only: bool) -> None:
 
 def main(console: Console) -> None:
     """Flags in, one library call, words out."""
-    command.start_jax()
+    with command.status(console, "starting JAX"):
+        command.start_jax()
     task = make_task(console)
     from jaxevo.run.estimate import describe_estimate
     from jaxevo.run.progress import RunReporter
-    from jaxevo.run.search import make_evaluator
+    from jaxevo.run.search import make_evaluator, make_remaining
     from jaxevo.training.engines import describe_search_engine
 
     if FLAGS.dry_run:
         say(console, describe_search_engine(task.config))
-        say(console, describe_estimate(make_evaluator(task)))
+        evaluator = make_evaluator(task)
+        remaining = make_remaining(task, evaluator.stopwatch)
+        say(console, describe_estimate(evaluator, remaining))
         return
     complete = task.workdir.result.exists()
     say(console, f"workdir {task.workdir.path}")
-    reporter = RunReporter(task.config, console, task.workers.workers)
+    reporter = RunReporter(task.config, console)
     with reporter.live(), profile():
         result = carry_out(task, reporter)
     if complete:

@@ -42,6 +42,8 @@ def choose(
     repeats = range(config.retrain_seeds if config.retrain_best else 0)
     wanted = [(candidate.id, repeat) for candidate in best for repeat in repeats]
     missing = [each for each in wanted if each not in ledger.retrainings]
+    if missing:
+        reporter.stage("retraining the best", len(wanted) - len(missing), len(wanted))
     for number in range(len(missing)):
         ledger.add_retraining(_retrain(config, ledger, missing[number:], evaluate=evaluate))
         reporter.training("retraining the best", len(ledger.retrainings), len(wanted), note="")

@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.remaining import Pace, Remaining
 from jaxevo.run.words import format_duration
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
@@ -20,63 +21,36 @@ _STEPS = 6
 _SAMPLES = 2
 
 
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """Seconds; `search` if no candidate repeats another, which is the most it should be."""
+def describe_estimate(evaluator: Evaluator, remaining: Remaining) -> str:
+    """The estimate in words, or why there is none.
 
-    candidates: int
-    per_candidate: float
-    search: float
-    retrain: float
-    final: float
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return self.search + self.retrain + self.final
-
-    def __str__(self) -> str:
-        return (
-            f"estimate: {format_duration(self.total)} at most: {self.candidates} candidates of "
-            f"about {format_duration(self.per_candidate)} (isomorphic ones cost nothing), "
-            f"{format_duration(self.retrain)} for training the best again, "
-            f"{format_duration(self.final)} for the final training"
-        )
+    `remaining` is given the pace that was measured.
+    """
+    try:
+        with evaluator.stopwatch.part("other"):
+            remaining.sample = measured_pace(evaluator)
+    except (ArithmeticError, MemoryError, RuntimeError) as error:
+        return f"no estimate: {error}"
+    return (
+        f"estimate: about {format_duration(remaining.total())}: "
+        f"{format_duration(remaining.search())} for {evaluator.config.num_candidates} candidates "
+        f"of about {format_duration(remaining.training())} (isomorphic ones cost nothing), "
+        f"{format_duration(remaining.choice())} for training the best again, "
+        f"{format_duration(remaining.final())} for the final training and its test"
+    )
 
 
-def estimate(evaluator: Evaluator) -> Estimate:
+def measured_pace(evaluator: Evaluator) -> Pace:
     """Times a few steps of a small and of a large random candidate.
 
     Raises whatever a training may raise.
     """
-    config = evaluator.config
-    # Seconds of a step, of measuring the accuracy, and of compiling, for each sample.
     times = np.array([_time(evaluator, sample) for sample in range(_SAMPLES)])
-    step, evaluation, compiling = times.mean(0)
-    # What one candidate takes; with the compiled engine it is compiled for itself.
-    num_final = len(evaluator.data.labels)
-    num_train = config.data.train_examples or num_final
-    epoch = max(1, num_train // config.training.batch_size) * step
-    compiled = config.engine == "compiled"
-    candidate = config.training.epochs * epoch + evaluation + (compiling if compiled else 0.0)
-    final_epoch = max(1, num_final // config.final_training.batch_size) * step
-    once = 0.0 if compiled else times[:, 2].sum()
-    return Estimate(
-        candidates=config.num_candidates,
-        per_candidate=candidate,
-        search=config.num_candidates * candidate + once,
-        retrain=config.retrain_best * config.retrain_seeds * candidate,
-        final=config.final_training.epochs * final_epoch,
-    )
-
-
-def describe_estimate(evaluator: Evaluator) -> str:
-    """The estimate in words, or why there is none."""
-    try:
-        with evaluator.stopwatch.part("other"):
-            return str(estimate(evaluator))
-    except (ArithmeticError, MemoryError, RuntimeError) as error:
-        return f"no estimate: {error}"
+    step, evaluation, compiling = map(float, times.mean(0))
+    # With the compiled engine a candidate is compiled for itself.
+    each = evaluator.config.engine == "compiled"
+    batch_size = evaluator.config.training.batch_size
+    return Pace(step / batch_size, evaluation, compiling if each else 0.0)
 
 
 def _time(evaluator: Evaluator, sample: int) -> tuple[float, float, float]:

@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import math
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class Evaluator:
         data: The training images on the device, and the subset that candidates are trained on.
         validation: The images that fitness is measured on.
         stopwatch: Is told the seconds of compiling, training and evaluating.
+        on_epoch: Told the epochs done of the training at hand, and the number of its epochs.
     """
 
     def __init__(
@@ -71,12 +72,14 @@ class Evaluator:
         *,
         validation: Images,
         stopwatch: Stopwatch | None = None,
+        on_epoch: Callable[[int, int], None] = lambda done, total: None,
     ):
         self.config = config
         self.builder = builder
         self.data = data
         self.validation = validation
         self.stopwatch = stopwatch or Stopwatch()
+        self.on_epoch = on_epoch
         # The engine, and beside it a trainer of several candidates where that is asked for.
         batch_size = config.training.batch_size
         max_nodes = config.evolution.max_nodes
@@ -154,7 +157,13 @@ class Evaluator:
         """Scores of a genome after the search's training; raises what that raises."""
         with self.stopwatch.part("train"):
             prepared = self.engine.prepare(genome, seed)
-            trained = fit(prepared, self.data, self.config.training, seed=seed)
+            trained = fit(
+                prepared,
+                self.data,
+                self.config.training,
+                seed=seed,
+                on_epoch=lambda epoch, _: self.on_epoch(epoch, self.config.training.epochs),
+            )
         with self.stopwatch.part("evaluate"):
             weights = trained.state.weights
             return prepared.trainer.measure(weights, prepared.inputs, self.validation)

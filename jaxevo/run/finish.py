@@ -107,6 +107,7 @@ class Finisher:
         config = self.config.final_training
         engine = self._engine()
         seed = final_seed(self.config.seed)
+        self.reporter.stage("final training", 0, config.epochs)
 
         def on_epoch(epoch: int, loss: float) -> None:
             self.reporter.training("final training", epoch, config.epochs, note=f"loss {loss:.4f}")
@@ -138,9 +139,11 @@ class Finisher:
         ):
             self.reporter.message(note)
         # Score the validation images, and once the test images.
+        self.reporter.stage("testing", 0, 1)
         with stopwatch.part("evaluate"):
             validation = classifier.accuracy(self.data.validation)
             accuracy = None if test is None else classifier.accuracy(test)
+        self.reporter.stage("testing", 1, 1)
         if test is None or accuracy is None:
             return {
                 "validation_accuracy": validation,

@@ -23,7 +23,6 @@ class Ledger:
         candidates: By id, in the order of their evaluation.
         retrainings: By id and repeat.
         trainings: Candidates that were trained, those that failed among them.
-        train_seconds: What their trainings took, without compiling.
         best_accuracy: Of all candidates, on the validation images; 0 before the first success.
     """
 
@@ -33,7 +32,6 @@ class Ledger:
         self.stagnations = list(records.stagnations)
         self.stop = records.stop
         self.trainings = 0
-        self.train_seconds = 0.0
         self.best_accuracy = 0.0
         self._sessions = records.sessions
         self._history = History(workdir.history, records.length)
@@ -97,6 +95,5 @@ class Ledger:
         self._generations.setdefault(candidate.individual.generation, []).append(candidate)
         if candidate.reused is None:
             self.trainings += 1
-            self.train_seconds += candidate.seconds.get("train", 0.0)
             if candidate.fitness is not None:
                 self._trained[candidate.individual.genome.canonical_key()] = candidate

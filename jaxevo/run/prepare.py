@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import pathlib
@@ -42,10 +43,12 @@ def make_task(
     workers: int | WorkerConfig = 0,
     time_limit: float | None = None,
     settings: Mapping[str, Any] | None = None,
+    on_image: Callable[[int, int], None] = lambda done, total: None,
 ) -> Task:
     """The task of `search`: settings resolved and checked, images loaded. Raises `InputError`.
 
-    Unless an engine is named, a run goes on with the engine that it began with.
+    Unless an engine is named, a run goes on with the engine that it began with. `on_image` is told
+    how many image files were read, of how many.
     """
     preset = default_preset() if preset == "auto" else preset
     opened = open_dataset(data, data_dir).divided()
@@ -67,7 +70,15 @@ def make_task(
         if isinstance(workers, WorkerConfig)
         else replace(WorkerConfig(), {"workers": workers})
     )
-    return load_task(config, opened, path, preset=preset, workers=limits, time_limit=time_limit)
+    return load_task(
+        config,
+        opened,
+        path,
+        preset=preset,
+        workers=limits,
+        time_limit=time_limit,
+        on_image=on_image,
+    )
 
 
 def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
@@ -105,10 +116,11 @@ def load_task(
     data_dir: str | None = None,
     workers: WorkerConfig | None = None,
     time_limit: float | None = None,
+    on_image: Callable[[int, int], None] = lambda done, total: None,
 ) -> Task:
     """A search of this configuration in a folder, with its images. Raises `InputError`."""
     begin = time.perf_counter()
-    images, load_test = load_images(config, data, data_dir)
+    images, load_test = load_images(config, data, data_dir, on_image=on_image)
     return Task(
         config=config,
         workdir=Workdir(path),
@@ -122,7 +134,11 @@ def load_task(
 
 
 def load_images(
-    config: SearchConfig, data: Data, data_dir: str | None = None
+    config: SearchConfig,
+    data: Data,
+    data_dir: str | None = None,
+    *,
+    on_image: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[SearchData, Callable[[], Images] | None]:
     """The images to search on, and how to come by those for the test, if there are any."""
     settings = config.data
@@ -134,7 +150,7 @@ def load_images(
         image_size=settings.image_size,
         resize=settings.resize,
         seed=config.seed,
-        options=options,
+        options=dataclasses.replace(options, progress=on_image),
     )
     if images.summary is not None and not images.summary.num_test:
         return images, None

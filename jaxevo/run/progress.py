@@ -2,70 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from jaxevo.config import SearchConfig
 from jaxevo.run.records import Candidate
+from jaxevo.run.remaining import Remaining
 from jaxevo.run.words import format_duration
 from jaxevo.strategies.base import Strategy
+
+FINAL = "final training"
+_LONG = 2.0  # seconds, after which the epochs of a training are shown
+# What a run does at the moment, by the part of the stopwatch that runs.
+_DOING = {
+    "compile": "compiling",
+    "train": "training",
+    "evaluate": "measuring",
+    "checkpoint": "saving",
+    "other": "timing a few steps",
+}
+
+
+@dataclasses.dataclass
+class _Stage:
+    """A line of the live display."""
+
+    description: str
+    done: int
+    total: int
 
 
 class RunReporter:
     """Prints a run's progress.
 
     Args:
-        config: How many candidates to expect, and whether a generation's can be evaluated at once.
+        config: How many candidates to expect.
         console: Where it is printed.
-        workers: Processes that evaluate candidates.
+        clock: Gives the time in seconds.
     """
 
-    def __init__(self, config: SearchConfig, console: Console, workers: int = 0):
+    def __init__(
+        self, config: SearchConfig, console: Console, clock: Callable[[], float] = time.monotonic
+    ):
         self.total = config.num_candidates
-        self.at_once = max(1, workers) if config.evolution.mating_pool == "survivors" else 1
         self.console = console
         self.plain = not console.is_terminal or console.is_jupyter
-        self._seconds = 0.0
+        self._clock = clock
+        self._begin = clock()
+        self._remaining: Remaining | None = None
         self._done = 0
         self._hits = 0
         self._failures = 0
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            console=console,
-            disable=self.plain,
-        )
-        self._tasks: dict[str, Any] = {}
+        self._final_epochs = 0
+        # What the live display shows: stages by name, the newest note, the epoch of the training
+        # at hand, the time of the last event, and the seconds that were left then.
+        self._stages: dict[str, _Stage] = {}
+        self._note = ""
+        self._epoch = ""
+        self._last = self._begin
+        self._left = 0.0
 
     @contextmanager
     def live(self) -> Iterator[RunReporter]:
         """Shows the display while the run goes on."""
-        with self._progress:
+        if self.plain:
+            yield self
+            return
+        with Live(get_renderable=self.shown, console=self.console, refresh_per_second=4):
             yield self
 
+    def begin(self, remaining: Remaining) -> None:
+        """Shows the search, and takes note of how long the run takes."""
+        self._remaining = remaining
+        known = len(remaining.ledger.candidates) if remaining.ledger else 0
+        self.stage("search", known, self.total)
+
     def message(self, text: str) -> None:
-        """A line."""
-        self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        """A line; a terminal's are broken between words."""
+        self._event()
+        self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=self.plain)
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Advances the display; nothing is printed without a terminal."""
+        # More than the total: candidates drawn for failed ones, or after hard stagnation avoidance.
+        self._stages[name] = _Stage(name, done, max(total, done))
+        if name == FINAL:
+            self._final_epochs = done
+        self._event()
+
+    def epoch(self, done: int, total: int) -> None:
+        """Advances the display; nothing is printed without a terminal."""
+        self._epoch = f"epoch {done}/{total}"
 
     def candidate(self, candidate: Candidate, strategy: Strategy) -> None:
         """Advances the display; without a terminal, a line a candidate."""
-        self._count(candidate)
-        best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
-        left = format_duration(self._remaining(candidate.id))
-        reused = f"{self._hits} reused ({self._hits / self._done:.0%})"
-        note = f"best {best}, {reused}, {self._failures} failed, about {left} left"
+        self._done += 1
+        self._hits += candidate.reused is not None
+        self._failures += candidate.failure is not None
         generation = candidate.individual.generation
-        description = f"generation {generation}/{strategy.num_generations}"
-        self._show("search", description, candidate.id + 1, total=self.total, note=note)
+        self.stage("search", candidate.id + 1, self.total)
+        self._stages["search"].description = f"generation {generation}/{strategy.num_generations}"
+        best = "none" if strategy.best is None else f"{strategy.best.fitness:.2%}"
+        reused = f"{self._hits} reused ({self._hits / self._done:.0%})"
+        self._note = f"best {best}, {reused}, {self._failures} failed"
         if self.plain:
-            outcome = _outcome(candidate)
+            outcome, note = _outcome(candidate), _joined(self._note, self._left_in_words())
             self.message(
                 f"generation {generation:3d}  candidate {candidate.id:4d}  {outcome}  {note}"
             )
@@ -74,29 +130,72 @@ class RunReporter:
 
     def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         """Advances the display; without a terminal, a line."""
-        self._show(stage, stage, done, total=total, note=note)
+        self.stage(stage, done, total)
+        self._note = note
         if self.plain:
+            note = _joined(note, self._left_in_words())
             self.message(f"{stage}  {done}/{total}  {note}".rstrip())
 
-    def _count(self, candidate: Candidate) -> None:
-        self._done += 1
-        parts = candidate.seconds.items()
-        self._seconds += sum(seconds for part, seconds in parts if part != "compile")
-        self._hits += candidate.reused is not None
-        self._failures += candidate.failure is not None
+    def shown(self) -> Group:
+        """The live display: a bar for each stage, and below what is known and what is done."""
+        grid = Table.grid(padding=(0, 1), expand=True)
+        for ratio in (None, 1, None):
+            grid.add_column(ratio=ratio, no_wrap=True)
+        for stage in list(self._stages.values()):
+            bar = ProgressBar(total=max(1, stage.total), completed=stage.done)
+            grid.add_row(Text(stage.description), bar, Text(f"{stage.done}/{stage.total}"))
+        return Group(grid, *map(Text, self._lines()))
 
-    def _show(self, key: str, description: str, done: int, *, total: int, note: str) -> None:
-        if key not in self._tasks:
-            self._tasks[key] = self._progress.add_task(description, total=total, note=note)
-        # More than the total: candidates drawn for failed ones, or after hard stagnation avoidance.
-        total = max(total, done)
-        self._progress.update(
-            self._tasks[key], description=description, completed=done, total=total, note=note
-        )
+    def _lines(self) -> list[str]:
+        """The lines below the bars; parts that do not fit beside each other stand in two lines."""
+        running = self._remaining.stopwatch.running if self._remaining else None
+        now = self._clock()
+        doing = [_DOING.get(running or "", "")]
+        if running == "train" and now - self._last > _LONG:
+            doing.append(self._epoch)
+        doing.append(f"{format_duration(now - self._begin)} so far")
+        doing.append(self._left_in_words(now - self._last))
+        width = self.console.width
+        return [*_fitted(self._note.split(", "), width), *_fitted(doing, width)]
 
-    def _remaining(self, last_id: int) -> float:
-        """Seconds until the search's last candidate, at this session's mean so far."""
-        return self._seconds / self._done / self.at_once * max(0, self.total - last_id - 1)
+    def _event(self) -> None:
+        """Takes note that something has happened, and of the time left at that moment."""
+        self._last = self._clock()
+        self._epoch = ""
+        if self._remaining is not None:
+            self._left = self._remaining.total(self._final_epochs)
+
+    def _left_in_words(self, since: float = 0.0) -> str:
+        """The time left in words, so many seconds after it was told; empty if none is known."""
+        left = self._left - since
+        return f"about {format_duration(left)} left" if left > 0 else ""
+
+
+@contextmanager
+def reading(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Shows on a terminal how many image files are read, of how many, as the function is told."""
+    if not console.is_terminal or console.is_jupyter:
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("reading images"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _fitted(parts: Sequence[str], width: int) -> list[str]:
+    """The parts in as few lines of this width as hold them whole."""
+    lines: list[str] = []
+    for part in filter(None, parts):
+        if lines and len(joined := f"{lines[-1]}, {part}") <= width:
+            lines[-1] = joined
+        else:
+            lines.append(part)
+    return lines
 
 
 def _outcome(candidate: Candidate) -> str:

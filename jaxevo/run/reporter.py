@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from jaxevo.run.records import Candidate
+from jaxevo.run.remaining import Remaining
 from jaxevo.strategies.base import Strategy
 
 
 class Reporter(Protocol):
     """Listener to a run's progress."""
+
+    def begin(self, remaining: Remaining) -> None:
+        """The run begins; `remaining` tells at any time how long it still takes."""
+        ...
 
     def message(self, text: str) -> None:
         """Takes a message of one line."""
@@ -19,8 +24,16 @@ class Reporter(Protocol):
         """A candidate was recorded, and the strategy was told of it."""
         ...
 
+    def stage(self, name: str, done: int, total: int) -> None:
+        """A stage that follows the search begins; so much of it was done before."""
+        ...
+
     def training(self, stage: str, done: int, total: int, *, note: str) -> None:
         """Progress of a stage that follows the search."""
+        ...
+
+    def epoch(self, done: int, total: int) -> None:
+        """An epoch of a candidate's training is done."""
         ...
 
 
@@ -30,6 +43,9 @@ class Silent:
     def __init__(self) -> None:
         self.messages: list[str] = []
 
+    def begin(self, remaining: Remaining) -> None:
+        """Shows nothing."""
+
     def message(self, text: str) -> None:
         """Keeps the message."""
         self.messages.append(text)
@@ -38,4 +54,10 @@ class Silent:
         """Shows nothing."""
 
     def training(self, stage: str, done: int, total: int, *, note: str) -> None:
+        """Shows nothing."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Shows nothing."""
+
+    def epoch(self, done: int, total: int) -> None:
         """Shows nothing."""

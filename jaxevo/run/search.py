@@ -23,6 +23,7 @@ from jaxevo.run.explore import Explorer
 from jaxevo.run.finish import Finisher
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import load_run
+from jaxevo.run.remaining import Remaining
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Result
 from jaxevo.run.workdir import Workdir
@@ -32,8 +33,6 @@ from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import describe_search_engine, device_name, with_engine
 from jaxevo.versions import changed_versions
-
-_TIME_RESERVE = 1.2  # on the time that what follows the search should take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +71,7 @@ def run_search(task: Task, reporter: Reporter) -> Result:
             return result
         # Explore, choose the winner, finish.
         ledger = Ledger.open(task.workdir, task.config)
-        evaluator = make_evaluator(task)
+        evaluator = make_evaluator(task, reporter.epoch)
         winner = _explore_and_choose(task, ledger, evaluator, reporter=reporter)
         finisher = Finisher(
             config=task.config,
@@ -94,17 +93,46 @@ def find_winner(task: Task, reporter: Reporter) -> Individual:
     task = dataclasses.replace(task, config=with_engine(task.config))
     with _opened(task, reporter):
         ledger = Ledger.open(task.workdir, task.config)
-        return _explore_and_choose(task, ledger, make_evaluator(task), reporter=reporter)
+        return _explore_and_choose(
+            task, ledger, make_evaluator(task, reporter.epoch), reporter=reporter
+        )
 
 
-def make_evaluator(task: Task) -> Evaluator:
-    """Makes the evaluator that trains the candidates of a task in this process."""
+def make_evaluator(
+    task: Task, on_epoch: Callable[[int, int], None] = lambda done, total: None
+) -> Evaluator:
+    """Makes the evaluator that trains the candidates of a task in this process.
+
+    `on_epoch` is told the epochs done of the training at hand, and the number of its epochs.
+    """
     config = task.config
     builder = NetworkBuilder(config.network, task.data.image_shape, task.data.num_classes)
     data = TrainingData.drawn(task.data.train, config.data.train_examples, config.seed)
     stopwatch = Stopwatch()
     stopwatch.add("data", task.data_seconds)
-    return Evaluator(config, builder, data, validation=task.data.validation, stopwatch=stopwatch)
+    return Evaluator(
+        config,
+        builder,
+        data,
+        validation=task.data.validation,
+        stopwatch=stopwatch,
+        on_epoch=on_epoch,
+    )
+
+
+def make_remaining(task: Task, stopwatch: Stopwatch, ledger: Ledger | None = None) -> Remaining:
+    """Makes what tells how long a task still takes; without a ledger nothing of it is done."""
+    num_validation = len(task.data.validation)
+    num_test = task.data.summary.num_test if task.data.summary else 0
+    return Remaining(
+        task.config,
+        ledger,
+        stopwatch,
+        num_train=len(task.data.train),
+        scored=(num_validation + num_test) / num_validation,
+        workers=task.workers.workers,
+        time_limit=task.time_limit,
+    )
 
 
 @contextlib.contextmanager
@@ -129,10 +157,12 @@ def _explore_and_choose(
     """The first two phases."""
     if task.data.summary is not None:
         reporter.message(task.data.summary.describe())
+    remaining = make_remaining(task, evaluator.stopwatch, ledger)
+    reporter.begin(remaining)
     # At the start, say which engine is used and how long the search may take.
     if not ledger.candidates:
         reporter.message(describe_search_engine(task.config))
-        reporter.message(describe_estimate(evaluator))
+        reporter.message(describe_estimate(evaluator, remaining))
     # Evaluate the candidates, then train the best again.
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:
         explorer = Explorer(
@@ -144,26 +174,7 @@ def _explore_and_choose(
             labels=task.data.validation.labels,
             reporter=reporter,
             stopwatch=evaluator.stopwatch,
-            out_of_time=lambda: _out_of_time(task, ledger, evaluator.stopwatch),
+            out_of_time=remaining.out_of_time,
         )
         ranked = explorer.run().ranked
         return choose(task.config, ledger, dispatcher.evaluate, ranked=ranked, reporter=reporter)
-
-
-def _out_of_time(task: Task, ledger: Ledger, stopwatch: Stopwatch) -> bool:
-    """True once what is left of the time limit is needed for what follows the search.
-
-    The time of a step is that of the candidates trained so far; the winner's may be longer, hence a
-    reserve.
-    """
-    if task.time_limit is None:
-        return False
-    config = task.config
-    # Images that a candidate and the final training see, and the seconds of one image.
-    num_train = len(task.data.train)
-    seen = (config.data.train_examples or num_train) * config.training.epochs
-    per_image = ledger.train_seconds / (seen * max(1, ledger.trainings))
-    # One more candidate, the best again, and the final training.
-    candidates = 1 + config.retrain_best * config.retrain_seeds
-    needed = per_image * (seen * candidates + num_train * config.final_training.epochs)
-    return stopwatch.total() + _TIME_RESERVE * needed > task.time_limit

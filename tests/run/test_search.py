@@ -9,7 +9,6 @@ import functools
 import itertools
 import json
 import os
-from types import SimpleNamespace
 from typing import Any
 
 import faults
@@ -25,7 +24,7 @@ from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.result import Result
-from jaxevo.run.search import Task, _out_of_time, find_winner, run_search
+from jaxevo.run.search import Task, find_winner, run_search
 from jaxevo.run.workdir import Workdir
 from jaxevo.run.workers import Setup, Workers
 from jaxevo.stopwatch import Stopwatch
@@ -167,22 +166,6 @@ def test_other_images_are_refused(make, whole, data):
     task = dataclasses.replace(make(whole.path), data=other)
     with pytest.raises(FileError, match="the images are not those it began with"):
         run_search(task, Silent())
-
-
-def test_time_is_over_once_the_rest_is_needed_for_what_follows(tmp_path, make):
-    """Three trainings took 6 s by the table: 64 images and an epoch each, so 1/32 s an image.
-
-    One more, four of the best again and the final training see 64 * 5 + 100 * 2 = 520 images, which
-    take 16.25 s, and 19.5 s with the reserve.
-    """
-    now = [0.0]
-    stopwatch = Stopwatch(lambda: now[0])
-    ledger: Any = SimpleNamespace(train_seconds=6.0, trainings=3)
-    unlimited, limited = make(tmp_path), make(tmp_path, time_limit=100.0)
-    for seconds, over in ((80.4, False), (80.6, True)):
-        now[0] = seconds
-        assert not _out_of_time(unlimited, ledger, stopwatch)
-        assert _out_of_time(limited, ledger, stopwatch) == over
 
 
 class Idle:
