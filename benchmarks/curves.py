@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.stats import kendalltau
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.config.presets import RECIPES
@@ -57,8 +58,8 @@ class Bench:
         builder = NetworkBuilder(
             NetworkConfig(channels=channels), loaded.image_shape, loaded.num_classes
         )
-        data = TrainingData.drawn(loaded.train, examples, 0)
-        engine = make_engine("auto", builder, BATCH, MAX_NODES)
+        data = TrainingData.drawn(loaded.train, examples, seed=0)
+        engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
         return cls(engine, data, loaded.validation, test, builder)
 
     def curve(self, genome: Genome, config: TrainingConfig, seed: Seed, *, whole: bool) -> list:
@@ -93,6 +94,12 @@ def train_missing(
                 file.flush()
                 say(f"{len(lines)} trained")
     return lines
+
+
+def tau(one: np.ndarray, other: np.ndarray) -> float:
+    """Kendall's rank correlation."""
+    found, _ = map(float, kendalltau(one, other))
+    return found
 
 
 def _name(key: dict[str, Any]) -> str:

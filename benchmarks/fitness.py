@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from curves import RECIPES_TRIED, REFERENCE, Bench, column, train_missing
-from scipy.stats import kendalltau
+from curves import RECIPES_TRIED, REFERENCE, Bench, column, tau, train_missing
 
 from jaxevo.config import TrainingConfig
 from jaxevo.search_space.genome import Genome
@@ -163,8 +162,8 @@ def row(
     seeds = values.shape[1]
     draws = [values[:, [(s + k) % seeds for k in range(repeats)]].mean(1) for s in range(seeds)]
     truth, final = reference.mean(1)[: len(values)], accuracy.mean(1)[: len(values)]
-    taus = [kendalltau(draw, truth).statistic for draw in draws]
-    on_accuracy = [kendalltau(draw, final).statistic for draw in draws]
+    taus = [tau(draw, truth) for draw in draws]
+    on_accuracy = [tau(draw, final) for draw in draws]
     regrets = [float(final.max() - final[draw.argmax()]) for draw in draws]
     return {
         "way": name,
@@ -180,7 +179,7 @@ def row(
 def _against_itself(values: np.ndarray) -> dict[str, float]:
     """Tau of one full training with the mean of the others: what no way is likely to exceed."""
     seeds = range(values.shape[1])
-    taus = [kendalltau(values[:, s], np.delete(values, s, 1).mean(1)).statistic for s in seeds]
+    taus = [tau(values[:, s], np.delete(values, s, 1).mean(1)) for s in seeds]
     return {"tau": float(np.mean(taus))}
 
 
@@ -200,7 +199,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description="How much a fitness tells.")
     parser.add_argument("--dataset", default="digits")
     parser.add_argument("--data_dir")
     parser.add_argument("--genomes", type=int, default=24)

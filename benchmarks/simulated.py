@@ -18,9 +18,9 @@ import json
 import pathlib
 
 import numpy as np
-from curves import REFERENCE, column
+from curves import REFERENCE, column, tau
 from fitness import scores, variance_parts
-from scipy.stats import kendalltau, wilcoxon
+from scipy.stats import wilcoxon
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import cross_val_predict
 
@@ -75,11 +75,11 @@ class Landscape:
         rows = np.array([forest_features(genomes[k]) for k in sorted(genomes)])[: len(values)]
         truth = (values.mean(1) - values.mean()) / between
         forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0, n_jobs=1)
-        foretold = cross_val_predict(forest, rows, truth, cv=10)
+        foretold = np.asarray(cross_val_predict(forest, rows, truth, cv=10))
         # What the forest leaves of the genomes' variance of 1, without the seeds' part.
         residual = max(0.0, 1 - float(np.var(foretold))) ** 0.5
-        tau = float(kendalltau(foretold, truth).statistic)
-        return cls(forest.fit(rows, truth), residual, within / between, tau)
+        order = tau(foretold, truth)
+        return cls(forest.fit(rows, truth), residual, within / between, order)
 
     def truths(self, genomes: list[Genome]) -> np.ndarray:
         """True values; equal for isomorphic genomes."""
@@ -127,7 +127,7 @@ def search(landscape: Landscape, name: str, seed: int, options: argparse.Namespa
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description="Searches on a model of trainings.")
     parser.add_argument("--trained", type=pathlib.Path, required=True)
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--candidates", type=int, default=36)
@@ -163,7 +163,7 @@ def main() -> None:
     baseline = found[options.strategies[0]]
     for name, values in found.items():
         difference = values - baseline
-        p = float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+        _, p = map(float, wilcoxon(difference)) if np.any(difference) else (0.0, 1.0)
         share = float(np.mean(difference > 0))
         print(f"| {name} | {values.mean():.2f} +- {values.std():.2f} | {share:.0%} | {p:.2g} |")
 

@@ -72,7 +72,7 @@ class FitnessPredictor:
     def predict(self, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` that features foretell."""
         rows = np.array([features(genome) for genome in genomes])
-        return self._model.predict(self._scaled(rows))
+        return np.asarray(self._model.predict(self._scaled(rows)))
 
     def sample(self, rng: np.random.Generator, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933)."""
