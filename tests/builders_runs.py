@@ -49,6 +49,7 @@ RESULT = {  # the content of result.json
     "failures": 1,
     "seconds": {"final": 9.5},
     "session_seconds": {"train": 9.0},
+    "earlier_tests": [],
 }
 
 
@@ -116,4 +117,5 @@ def make_result(run: Run, **changes: Any) -> Result:
     """The result `RESULT` of a run, with changes."""
     genome = run.candidates[RESULT["id"]].individual.genome
     fields: dict[str, Any] = RESULT | {"path": run.path, "genome": genome}
-    return Result(**fields | {"test_interval": (0.5, 0.6)} | changes)
+    tuples = {"test_interval": (0.5, 0.6), "earlier_tests": ()}
+    return Result(**fields | tuples | changes)

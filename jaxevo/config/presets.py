@@ -84,15 +84,21 @@ def search_settings(
 
     The preset is for data of `num_images` images. Raises `InputError` for an unknown name.
     """
-    named = (
-        ("preset", preset_name, PRESETS),
-        ("strategy", strategy, STRATEGIES),
-        ("recipe", recipe, RECIPES),
-    )
-    for what, name, known in named:
-        check_known(what, name, known)
-    final = {f"final_{name}": value for name, value in RECIPES[recipe].items()}
-    return preset(preset_name, num_images) | final | STRATEGIES[strategy]
+    check_known("preset", preset_name, PRESETS)
+    named = strategy_settings(strategy)
+    return preset(preset_name, num_images) | final_settings(recipe) | named
+
+
+def strategy_settings(name: str) -> dict[str, Any]:
+    """Settings by flag name of a strategy. Raises `InputError` for an unknown name."""
+    check_known("strategy", name, STRATEGIES)
+    return dict(STRATEGIES[name])
+
+
+def final_settings(recipe: str) -> dict[str, Any]:
+    """Settings by flag name of a final training by a recipe. Raises `InputError`."""
+    check_known("recipe", recipe, RECIPES)
+    return {f"final_{name}": value for name, value in RECIPES[recipe].items()}
 
 
 # Settings that runs of earlier versions do not have; the defaults are what those did.

@@ -16,6 +16,7 @@ from typing import Any
 from jaxevo import config as configs
 from jaxevo.errors import InputError, printable
 from jaxevo.intervals import wilson_interval
+from jaxevo.run.changes import describe
 from jaxevo.run.reader import Run
 from jaxevo.run.records import PARTS
 from jaxevo.run.words import accuracy_line
@@ -101,6 +102,8 @@ def header(run: Run) -> dict[str, str]:
             f"{k} {', '.join(map(str, v)) or 'none'}" for k, v in run.checkpoints.items()
         ),
     }
+    for number, change in enumerate(run.changes, 1):
+        lines[f"change {number}"] = printable(f"{change.time}: {describe(change)}")
     if result:
         lines["result"] = f"individual {result.id}: {accuracy_line(result)}"
     return lines
@@ -266,6 +269,7 @@ def document(run: Run, shown: Individual | None) -> dict[str, Any]:
         "config": configs.flatten(run.config),
         "complete": run.result is not None,
         "state": state(run),
+        "changes": [change.to_dict() for change in run.changes],
         "checkpoints": run.checkpoints,
         "best": None if best is None else best.id,
         "generations": [dataclasses.asdict(row) for row in generations(run)],

@@ -37,12 +37,14 @@ def choose(
     """
     # List the trainings that the best candidates still lack, and carry them out.
     best = _best_candidates(ledger, max(1, config.retrain_best))
+    best += _earlier_winners(ledger, best)
     repeats = range(config.retrain_seeds if config.retrain_best else 0)
     wanted = [(candidate.id, repeat) for candidate in best for repeat in repeats]
     missing = [each for each in wanted if each not in ledger.retrainings]
     for number in range(len(missing)):
         ledger.add_retraining(_retrain(config, ledger, missing[number:], evaluate))
-        reporter.training("retraining the best", len(ledger.retrainings), len(wanted), "")
+        done = len(wanted) - len(missing) + number + 1
+        reporter.training("retraining the best", done, len(wanted), "")
     # The highest mean wins; of equals, the older candidate.
     scores = {candidate.id: _score(candidate, ledger, repeats) for candidate in best}
     winner = max(best, key=lambda candidate: (scores[candidate.id], -candidate.id))
@@ -59,6 +61,12 @@ def _best_candidates(ledger: Ledger, number: int) -> list[Candidate]:
         if len(distinct) == number:
             break
     return list(distinct.values())
+
+
+def _earlier_winners(ledger: Ledger, best: Sequence[Candidate]) -> list[Candidate]:
+    """Winners from before the run was continued, unless they are among the best still."""
+    winners = {change.winner for change in ledger.changes if change.winner is not None}
+    return [ledger.candidates[id_] for id_ in sorted(winners - {each.id for each in best})]
 
 
 def _retrain(

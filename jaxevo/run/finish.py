@@ -117,7 +117,7 @@ class Finisher:
                 config,
                 seed,
                 checkpoints=Checkpoints(self.workdir.final_checkpoints),
-                identity={"id": winner.id},
+                identity={"id": winner.id, "training": dataclasses.asdict(config)},
                 on_epoch=on_epoch,
                 message=self.reporter.message,
             )
@@ -183,6 +183,11 @@ class Finisher:
             seconds={part: round(value, 1) for part, value in seconds.items()}
             | {"final": round(final_seconds, 1)},
             session_seconds=self._session_seconds(),
+            earlier_tests=tuple(
+                change.test_accuracy
+                for change in self.ledger.changes
+                if change.test_accuracy is not None
+            ),
             **scores,
         )
 

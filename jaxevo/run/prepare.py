@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import pathlib
@@ -11,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxevo.config import ENGINES, SearchConfig, WorkerConfig, replace
-from jaxevo.config.presets import search_settings
+from jaxevo.config.changes import changed
+from jaxevo.config.presets import final_settings, search_settings, strategy_settings
 from jaxevo.datasets import (
     Images,
     ReadOptions,
@@ -20,7 +22,9 @@ from jaxevo.datasets import (
     load_test_data,
     open_dataset,
 )
+from jaxevo.errors import InputError
 from jaxevo.machine import default_preset
+from jaxevo.run.reader import read_config
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.engines import with_engine
@@ -28,45 +32,89 @@ from jaxevo.training.engines import with_engine
 # A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), or
 # a dict of x_train, y_train, x_test and y_test.
 Data = Any
+ARRAYS = "arrays"  # their name in a configuration
 
 
 def make_task(
     data: Data,
     *,
     preset: str = "auto",
-    strategy: str = "rea",
-    recipe: str = "paper",
+    strategy: str | None = None,
+    recipe: str | None = None,
     workdir: str | os.PathLike[str] | None = None,
     data_dir: str | None = None,
     workers: int | WorkerConfig = 0,
     time_limit: float | None = None,
+    continues: bool = False,
     settings: Mapping[str, Any] | None = None,
 ) -> Task:
     """The task of `search`: settings resolved and checked, images loaded. Raises `InputError`.
 
-    Unless an engine is named, a run goes on with the engine that it began with.
+    Unless an engine is named, a run goes on with the engine that it began with. Where a run is
+    continued (`continues`), everything that is not named stays as it was. Data of None are those of
+    that run, else digits.
     """
-    preset = default_preset() if preset == "auto" else preset
-    config = make_config(
-        data,
-        preset=preset,
-        strategy=strategy,
-        recipe=recipe,
-        settings=settings or {},
-        data_dir=data_dir,
-    )
-    # A run that goes on keeps the engine that it began with.
-    path = pathlib.Path(workdir) if workdir is not None else default_workdir(config, preset)
-    if (settings or {}).get("engine", "auto") == "auto":
-        config = _with_engine_of(Workdir(path), config)
+    settings = dict(settings or {})
+    begun = SearchConfig()
+    # Find the folder, whose default is named after data, preset and seed.
+    dataset = begun.data.dataset if data is None else dataset_name(data)
+    resolved = default_preset() if preset == "auto" else preset
+    seed = settings.get("seed", begun.seed)
+    path = pathlib.Path(workdir or default_workdir(dataset, resolved, seed))
+    # Make the configuration, anew or of that of the run.
+    if continues:
+        settings |= {} if data is None else {"dataset": dataset}
+        config = _continued(Workdir(path), preset, strategy, recipe, settings)
+        if data is None and config.data.dataset == ARRAYS:
+            raise InputError(
+                f"the run in {path} was begun with arrays: give its images and labels again"
+            )
+        data = config.data.dataset if data is None else data
+    else:
+        preset, data = resolved, dataset if data is None else data
+        config = make_config(
+            data,
+            preset=preset,
+            strategy=strategy or "rea",
+            recipe=recipe or "paper",
+            settings=settings,
+            data_dir=data_dir,
+        )
+        # A run that goes on keeps the engine that it began with.
+        if settings.get("engine", "auto") == "auto":
+            config = _with_engine_of(Workdir(path), config)
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
         else replace(WorkerConfig(), {"workers": workers})
     )
-    return load_task(
+    task = load_task(
         config, data, path, preset=preset, data_dir=data_dir, workers=limits, time_limit=time_limit
     )
+    return dataclasses.replace(task, continues=continues)
+
+
+def _continued(
+    workdir: Workdir,
+    preset: str,
+    strategy: str | None,
+    recipe: str | None,
+    settings: Mapping[str, Any],
+) -> SearchConfig:
+    """The configuration of a run with changes. Raises `InputError` for one that is not possible."""
+    now = read_config(workdir)
+    begun = workdir.read_config().get("preset")
+    if preset not in ("auto", begun):
+        raise InputError(
+            f"preset={preset} is not possible: the run in {workdir.path} began with preset "
+            f"{begun}; leave --preset out"
+        )
+    named = strategy_settings(strategy) if strategy else {}
+    named |= final_settings(recipe) if recipe else {}
+    config = replace(now, named | dict(settings))
+    # Refused before images are loaded.
+    changed(now, config)
+    return config
 
 
 def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
@@ -144,13 +192,12 @@ def load_images(
 
 def dataset_name(data: Data) -> str:
     """Name of the data in a configuration."""
-    return os.fspath(data) if isinstance(data, str | os.PathLike) else "arrays"
+    return os.fspath(data) if isinstance(data, str | os.PathLike) else ARRAYS
 
 
-def default_workdir(config: SearchConfig, preset: str) -> pathlib.Path:
+def default_workdir(dataset: str, preset: str, seed: int) -> pathlib.Path:
     """The folder of a run for which none is named."""
-    name = run_name(config.data.dataset)
-    return pathlib.Path("runs") / f"{name}-{preset}-seed{config.seed}"
+    return pathlib.Path("runs") / f"{run_name(dataset)}-{preset}-seed{seed}"
 
 
 def run_name(dataset: str) -> str:

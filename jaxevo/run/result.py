@@ -44,6 +44,8 @@ class Result:
     # Seconds of all trainings of all sessions, by part; `final` is the final training.
     seconds: Mapping[str, float]
     session_seconds: Mapping[str, float]  # of the session that ended the run, by part
+    # Test accuracies that were known before the run was continued, oldest first.
+    earlier_tests: tuple[float, ...] = ()
 
     @property
     def weights(self) -> pathlib.Path:
@@ -62,7 +64,12 @@ class Result:
         values = {name: getattr(self, name) for name in names}
         interval = None if self.test_interval is None else list(self.test_interval)
         seconds = {"seconds": dict(self.seconds), "session_seconds": dict(self.session_seconds)}
-        return values | seconds | {"test_interval": interval}
+        tests = {"test_interval": interval, "earlier_tests": list(self.earlier_tests)}
+        return values | seconds | tests
+
+
+# Values that results of earlier versions do not have.
+_ADDED_LATER: dict[str, Any] = {"earlier_tests": []}
 
 
 def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool) -> Result | None:
@@ -73,7 +80,8 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
     if not workdir.result.exists():
         return None
     document = {"result": read_json(workdir.result)}
-    fields = CheckedFields(str(workdir.result), document).inner("result")
+    stored = CheckedFields(str(workdir.result), document).inner("result")
+    fields = dataclasses.replace(stored, data=_ADDED_LATER | dict(stored.data))
     # The scores on test images are all there or all null.
     interval = fields.optional("test_interval", list)
     if interval is not None:
@@ -110,4 +118,5 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         }
         | {"final": seconds.take("final", float)},
         session_seconds={printable(part): session.take(part, float) for part in session.data},
+        earlier_tests=fields.items("earlier_tests", float),
     )

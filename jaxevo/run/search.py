@@ -1,8 +1,8 @@
 """A whole run in its folder, in phases: explore, choose the winner, finish.
 
 The same call resumes an interrupted run. Everything that happened is in the history, so such a run
-comes to the same end as an uninterrupted one. The test images are loaded only after the last choice
-has been made.
+comes to the same end as an uninterrupted one. A task that `continues` carries a run beyond its end.
+The test images are loaded only after the last choice has been made.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.changes import change_run, settle_changes
 from jaxevo.run.choose import choose
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
@@ -48,6 +49,8 @@ class Task:
     data_seconds: float = 0.0  # that loading the data took
     workers: WorkerConfig = WorkerConfig()
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
+    # The folder's run goes on with this configuration, where that is possible.
+    continues: bool = False
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
@@ -109,14 +112,20 @@ def make_evaluator(task: Task) -> Evaluator:
 def _opened(task: Task, reporter: Reporter) -> Iterator[Ledger]:
     """The ledger of the run, whose folder is made or checked, and locked within the block."""
     about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
-    with task.workdir.locked():
-        document = task.workdir.open(task.config, about | {"data": task.data.digest()})
+    about |= {"data": task.data.digest()}
+    workdir = task.workdir
+    with workdir.locked():
+        if task.continues and (changed := change_run(workdir, task.config, about, task.time_limit)):
+            reporter.message(changed)
+        document = workdir.open(task.config, about)
         if changed := changed_versions(document):
             reporter.message(
                 f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted "
                 "run"
             )
-        yield Ledger.open(task.workdir, task.config)
+        ledger = Ledger.open(workdir, task.config)
+        settle_changes(workdir, ledger, workdir.changes(document))
+        yield ledger
 
 
 def _explore_and_choose(

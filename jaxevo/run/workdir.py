@@ -7,12 +7,15 @@ import dataclasses
 import fcntl
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jaxevo.checked import CheckedFields
 from jaxevo.config import SearchConfig, flatten
+from jaxevo.config.changes import can_change
 from jaxevo.config.presets import complete
 from jaxevo.files import FileError, read_json, write_json
+from jaxevo.run.records import Change
 from jaxevo.versions import versions
 
 SCHEMA_VERSION = 1  # of `config.json`
@@ -130,15 +133,40 @@ class Workdir:
             return document
         # An existing run must have the same configuration and images.
         document = self.read_config()
-        differences = _differences(complete(document["config"]), flatten(config))
+        differences = _differences(self.settings(document), flatten(config))
+        remedy = ", --continue to change that" if all(map(can_change, differences)) else ""
         if document.get("data") != extra.get("data"):
-            differences.append("the images are not those it began with")
+            differences["data"] = "the images are not those it began with"
+            remedy = ""
         if differences:
+            listed = "; ".join(differences.values())
             raise FileError(
-                f"{self.path} holds a run of another configuration ({'; '.join(differences)}); "
-                "give the same flags to go on with it, or another --workdir"
+                f"{self.path} holds a run of another configuration ({listed}); give the same flags "
+                f"to go on with it{remedy}, or another --workdir"
             )
         return document
+
+    def settings(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The present settings by flag name: those it began with, and what has changed since."""
+        settings = complete(document["config"])
+        for change in self.changes(document):
+            settings |= change.settings
+        return settings
+
+    def changes(self, document: Mapping[str, Any]) -> list[Change]:
+        """The changes of settings since the run began, oldest first. Raises `FileError`."""
+        fields = CheckedFields(str(self.config), {"changes": []} | dict(document))
+        entries = enumerate(fields.items("changes", dict), 1)
+        return [
+            Change.read(CheckedFields(f"{self.config}, change {number}", entry))
+            for number, entry in entries
+        ]
+
+    def add_change(self, change: Change) -> None:
+        """Writes a change of settings into `config.json`. Raises `OSError`."""
+        document = self.read_config()
+        changes = [*document.get("changes", []), change.to_dict()]
+        write_json(self.config, document | {"changes": changes})
 
     def read_config(self) -> dict[str, Any]:
         """The content of `config.json`. Raises `FileError`."""
@@ -154,9 +182,10 @@ class Workdir:
         return document
 
 
-def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
-    return [
-        f"{name} was {stored.get(name, 'unknown')!r}, is {asked.get(name, 'unknown')!r}"
+def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> dict[str, str]:
+    """The settings that differ, by flag name, in words."""
+    return {
+        name: f"{name} was {stored.get(name, 'unknown')!r}, is {asked.get(name, 'unknown')!r}"
         for name in sorted(stored.keys() | asked.keys())
         if stored.get(name) != asked.get(name)
-    ]
+    }

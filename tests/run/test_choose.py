@@ -8,7 +8,7 @@ from builders import SMALL, Outcome, Table, chain, history_of, make_explorer, op
 
 from jaxevo.config import replace
 from jaxevo.run.choose import choose
-from jaxevo.run.records import Candidate
+from jaxevo.run.records import Candidate, Change
 from jaxevo.run.reporter import Silent
 from jaxevo.search_space.genome import Op
 from jaxevo.strategies.individual import Individual
@@ -100,6 +100,27 @@ def test_fewer_candidates_than_are_to_be_trained_again(tmp_path):
     fresh = Fresh({(1, 0): 0.5, (1, 1): 0.7})
     winner = choose(replace(SMALL, {"retrain_best": 3}), ledger, fresh, Silent())
     assert (winner.id, winner.fitness) == (1, 0.6)
+
+
+@pytest.mark.parametrize(("mean", "wins"), [(0.8, True), (0.7, True), (0.6, False)])
+def test_an_earlier_winner_stays_if_it_is_still_the_best(tmp_path, mean, wins):
+    """Individual 0 won; since the run went on, 1 and 2 are the best by fitness."""
+    ledger = ledger_of(tmp_path, 0.7)
+    fresh = Fresh({(0, 0): mean, (0, 1): mean, (1, 0): 0.7, (1, 1): 0.7, (2, 0): 0.1, (2, 1): 0.1})
+    assert choose(SMALL, ledger, fresh, Silent()).id == 0
+    ledger.add_change(Change("2026-11-28", 1, {"num_generations": 8}, False, winner=0))
+    for id_, value in ((1, 0.9), (2, 0.8)):
+        individual = Individual(id_, GENOMES[id_], 0, operators=("random",), fitness=value)
+        ledger.add_candidate(Candidate(individual, 1, 1))
+    told = []
+
+    class Telling(Silent):
+        def training(self, stage, done, total, note):
+            told.append((done, total))
+
+    winner = choose(SMALL, ledger, fresh, Telling())
+    assert (winner.id, winner.fitness) == ((0, mean) if wins else (1, 0.7))
+    assert told == [(3, 6), (4, 6), (5, 6), (6, 6)]  # its own trainings are known
 
 
 @pytest.mark.parametrize("done", range(5))

@@ -43,6 +43,7 @@ def result(workdir: Workdir) -> Result:
         failures=3,
         seconds={"compile": 1.0, "train": 60.0, "evaluate": 2.0, "final": 10.0},
         session_seconds={"train": 50.0, "other": 25.0},
+        earlier_tests=(0.9,),
     )
 
 
@@ -51,6 +52,14 @@ def test_a_result_is_read_back_as_it_was_written(workdir, result, tested: bool):
     result = result if tested else dataclasses.replace(result, **UNTESTED)
     write_json(workdir.result, result.to_dict())
     assert read_result(workdir, GENOMES, searched=True) == result
+
+
+def test_a_result_of_an_earlier_version_lacks_later_values(workdir, result):
+    document = result.to_dict()
+    assert document.pop("earlier_tests") == [0.9]
+    write_json(workdir.result, document)
+    later = dataclasses.replace(result, earlier_tests=())
+    assert read_result(workdir, GENOMES, searched=True) == later
 
 
 def test_the_document_has_every_field_but_genome_and_path(result):

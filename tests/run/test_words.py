@@ -69,5 +69,12 @@ def test_without_test_images_no_test_accuracy_is_told():
     assert not any("test" in line for line in result_lines(untested))
 
 
+def test_test_accuracies_that_were_known_before_are_told():
+    continued = dataclasses.replace(RESULT, earlier_tests=(0.95, 0.9612))
+    assert result_lines(continued)[1] == (
+        "the run was continued when its test accuracy was known: 95.00%, 96.12%"
+    )
+
+
 def test_no_time_went_anywhere_in_no_time():
     assert where_time_went({"train": 0.0}) == "0 s in the session that ended it: train 0%"

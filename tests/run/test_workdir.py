@@ -49,6 +49,20 @@ def test_differences_are_named(workdir: Workdir):
     )
 
 
+def test_where_the_run_can_be_continued_so_the_flag_is_named(workdir: Workdir):
+    workdir.open(SearchConfig(), {"data": "abc"})
+    longer = replace(SearchConfig(), {"num_generations": 300})
+    with pytest.raises(FileError) as caught:
+        workdir.open(longer, {"data": "abc"})
+    assert str(caught.value).endswith(
+        "(num_generations was 200, is 300); give the same flags to go on with it, --continue to "
+        "change that, or another --workdir"
+    )
+    with pytest.raises(FileError) as caught:
+        workdir.open(longer, {"data": "def"})
+    assert "--continue" not in str(caught.value)
+
+
 def test_settings_of_other_versions_are_differences(workdir: Workdir):
     document = workdir.open(SearchConfig(), {})
     document["config"]["islands"] = document["config"].pop("seed")
