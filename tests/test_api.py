@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,44 @@ def test_the_same_call_goes_on_after_an_interruption(searched, tmp_path: pathlib
     assert history(tmp_path) == history(searched.path)
     same = ("genome", "test_accuracy", "validation_accuracy", "retrained_fitness", "trainings")
     assert [getattr(result, name) for name in same] == [getattr(searched, name) for name in same]
+
+
+def test_a_finished_run_is_continued_with_what_is_named(searched, tmp_path: pathlib.Path):
+    path = shutil.copytree(searched.path, tmp_path / "run")
+    arguments = {"workdir": path, "continue_": True, "reporter": Silent()}
+    result = jaxevo.search(AS_DICT, num_generations=2, recipe="modern", **arguments)
+    assert result.candidates == searched.candidates + 1
+    before = history(searched.path)
+    assert history(path)[: len(before)] == before
+    config = load_run(Workdir(path)).config
+    assert config.final_training.schedule == "cosine" and config.network.channels == 2
+    # The same again is no change.
+    assert jaxevo.search(AS_DICT, num_generations=2, recipe="modern", **arguments) == result
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"channels": 4}, "channels is 2 and cannot become 4, since its candidates were other"),
+        ({"strategy": "aging"}, "strategy is 'rea' and cannot become 'aging'"),
+        (
+            {"preset": "paper"},
+            "preset=paper is not possible: the run in .* began with preset quick",
+        ),
+        ({"recipe": "old"}, "recipe=old is not known"),
+        ({"num_generations": 0}, "a search can only be continued beyond its end"),
+        ({"data": "digits"}, "dataset is 'arrays' and cannot become 'digits'"),
+        ({"data": None}, "was begun with arrays: give its images and labels again"),
+        ({"data": TRAIN}, "the images are not those it began with"),
+        ({"workdir": "runs/none"}, "runs/none/config.json does not exist; .* not the folder of"),
+    ],
+)
+def test_what_cannot_be_continued_is_refused(arguments, words, searched):
+    given = {"data": AS_DICT, "workdir": searched.path, "continue_": True} | arguments
+    written = Workdir(searched.path).config.read_text()
+    with pytest.raises(InputError, match=words):
+        jaxevo.search(given.pop("data"), reporter=Silent(), **given)
+    assert Workdir(searched.path).config.read_text() == written
 
 
 @pytest.mark.parametrize("form", ["npz", "folder"])

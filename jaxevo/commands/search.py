@@ -77,7 +77,7 @@ def make_task(console: Console) -> Task:
     """The search that the flags describe, with its images."""
     from jaxevo.run import prepare
 
-    continues = FLAGS["continue"].value
+    continues = bool(FLAGS["continue"].value)
     preset = FLAGS.preset if continues else command.resolve_preset(FLAGS.preset, console)
     # None where a flag is not given: a run that is continued keeps what it began with.
     named = {

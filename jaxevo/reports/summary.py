@@ -75,6 +75,8 @@ def state(run: Run) -> str:
     if not run.searched:
         where = f"in generation {replay.generation} of {replay.num_generations}"
         return f"incomplete: {where}, {len(run.candidates)} candidates known"
+    if run.changes:
+        return "incomplete: after the change the winner is chosen and trained anew"
     asked = config.retrain_best * config.retrain_seeds
     if len(run.records.retrainings) < asked and not run.checkpoints["final"]:
         return (

@@ -32,7 +32,11 @@ def result_lines(result: Result) -> list[str]:
     earlier = ", ".join(f"{accuracy:.2%}" for accuracy in result.earlier_tests)
     return [
         accuracy_line(result),
-        *([f"the run was continued when its test accuracy was known: {earlier}"] if earlier else []),
+        *(
+            [f"the run was continued when its test accuracy was known: {earlier}"]
+            if earlier
+            else []
+        ),
         f"{result.parameters:,} parameters, {result.multiply_adds:,} multiply-adds an image",
         f"{result.candidates} candidates, {result.memo_hits} ({share:.0%}) isomorphic to an "
         f"earlier one, {result.failures} failed; {result.trainings} trainings",

@@ -175,6 +175,24 @@ def test_again_it_says_that_the_run_is_complete_and_draws_what_is_missing(
     assert missing.read_text() == picture
 
 
+def test_a_finished_run_is_continued_by_its_folder_alone(whole, tmp_path, launch_environment):
+    workdir = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
+    flags = ("--continue", f"--workdir={workdir}", "--num_generations=3", "--final_epochs=2")
+    before = [timeless(line) for line in lines(workdir)]
+    done = search(launch_environment, *flags)
+    assert done.returncode == 0, done.stderr
+    assert "continued after 9 candidates with num_generations=3, final_epochs=2" in done.stdout
+    assert "final training  2/2" in done.stdout and f"{workdir}/progress.svg" in done.stdout
+    after = [timeless(line) for line in lines(workdir)]
+    assert after[: len(before)] == before and after[len(before)]["kind"] == "change"
+    assert sum(record["kind"] == "individual" for record in after) == 12
+    again = search(launch_environment, *flags)
+    assert "this run is complete; --continue" in again.stdout
+    assert [timeless(line) for line in lines(workdir)] == after
+    refused = search(launch_environment, *flags, "--channels=3", "--dataset=mnist")
+    assert_refused(refused, "channels is 2 and cannot become 3", "dataset is 'digits'")
+
+
 def test_a_damaged_result_is_told_in_one_line(whole, tmp_path, launch_environment):
     workdir = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
     result = json.loads((workdir / "result.json").read_text())

@@ -11,16 +11,18 @@ from builders_runs import (
     GENOME,
     LAST,
     RESULT,
+    SMALL,
     individual_record,
     retraining,
     table_records,
     write_run,
 )
 
-from jaxevo.config import EvolutionConfig, SearchConfig
+from jaxevo.config import EvolutionConfig, SearchConfig, replace
 from jaxevo.errors import InputError
 from jaxevo.reports import summary
 from jaxevo.reports.summary import Generation
+from jaxevo.run.changes import change_run
 from jaxevo.run.reader import load_run
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Cell, Node, Op
@@ -106,6 +108,24 @@ def test_state_after_the_search(tmp_path):
     assert run.best is not None and run.best.id == 2  # the winner, not the best of the search
     assert summary.seconds(run)["retraining"]["total"] == 7.0
     assert summary.seconds(run)["final training"] == {"total": 9.5}
+
+
+def test_a_run_that_was_continued(tmp_path):
+    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
+    workdir.result.write_text(json.dumps(RESULT))
+    for number, settings in enumerate(({"final_epochs": 7}, {"num_generations": 3})):
+        change_run(workdir, replace(SMALL, settings | {"final_epochs": 7}), {}, None)
+        run = load_run(workdir)
+        state = ("after the change the winner is chosen", "in generation 3 of 3, 7 candidates")
+        assert f"incomplete: {state[number]}" in summary.state(run)
+    header = summary.header(run)
+    assert header["change 1"].endswith("+00:00: continued after 7 candidates with final_epochs=7")
+    assert header["change 2"].endswith(": continued after 7 candidates with num_generations=3")
+    changes = summary.document(run, None)["changes"]
+    assert [change["settings"] for change in changes] == [
+        {"final_epochs": 7},
+        {"num_generations": 3},
+    ]
 
 
 def test_an_empty_and_a_torn_history(tmp_path):

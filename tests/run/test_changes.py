@@ -134,7 +134,9 @@ def test_what_is_refused_leaves_the_run_as_it_was(tmp_path, settings, about, wor
 
 
 def test_where_no_run_is_none_can_be_continued(tmp_path):
-    with pytest.raises(FileError, match="config.json does not exist; .* is not the folder of a run"):
+    with pytest.raises(
+        FileError, match="config.json does not exist; .* is not the folder of a run"
+    ):
         change_run(Workdir(tmp_path), SMALL, ABOUT, None)
 
 
