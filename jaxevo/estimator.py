@@ -143,6 +143,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
             "workdir": folder,
             "seed": int(seed),
             "pixel_range": "0,255",  # that of `to_pixels`, however dark the images are
+            "compare_winner": False,  # nobody would be told
         }
         return learner((images, labels), **arguments | self._settings)
 

@@ -50,6 +50,12 @@ RESULT = {  # the content of result.json
     "seconds": {"final": 9.5},
     "session_seconds": {"train": 9.0},
     "earlier_tests": [],
+    "generation": 0,
+    "first_id": 2,
+    "first_fitness": 0.62,
+    "baseline": None,
+    "no_baseline": "",
+    "kept": [],
 }
 
 
@@ -117,5 +123,5 @@ def make_result(run: Run, **changes: Any) -> Result:
     """The result `RESULT` of a run, with changes."""
     genome = run.candidates[RESULT["id"]].individual.genome
     fields: dict[str, Any] = RESULT | {"path": run.path, "genome": genome}
-    tuples = {"test_interval": (0.5, 0.6), "earlier_tests": ()}
+    tuples = {"test_interval": (0.5, 0.6), "earlier_tests": (), "kept": ()}
     return Result(**fields | tuples | changes)

@@ -4,6 +4,7 @@ for what cannot be used.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 import pathlib
@@ -33,7 +34,7 @@ NETWORK = {"channels": 2, "num_normal_cells": 1}
 TINY: dict[str, Any] = {
     **{"preset": "quick", "population_size": 2, "num_offspring": 1, "num_generations": 1},
     **{"max_nodes": 2, "epochs": 1, "batch_size": 8, "validation_fraction": 0.25},
-    **{"retrain_best": 0, "final_epochs": 1, "final_batch_size": 8},
+    **{"retrain_best": 0, "final_epochs": 1, "final_batch_size": 8, "compare_winner": False},
 } | NETWORK
 
 
@@ -90,6 +91,21 @@ def test_the_same_call_returns_the_finished_result(searched: jaxevo.Result):
         jaxevo.search(TRAIN, workdir=searched.path, reporter=Silent(), **TINY)
     with pytest.raises(InputError, match="seed was 0, is 1"):
         jaxevo.search(AS_DICT, workdir=searched.path, reporter=Silent(), **TINY, seed=1)
+
+
+def test_a_run_of_an_earlier_version_goes_on_without_later_settings(searched, tmp_path):
+    path = shutil.copytree(searched.path, tmp_path / "run")
+    config = path / "config.json"
+    document = json.loads(config.read_text())
+    for name in ("keep", "compare_winner"):
+        del document["config"][name]
+    config.write_text(json.dumps(document))
+    settings = {name: value for name, value in TINY.items() if name != "compare_winner"}
+    arguments = {"workdir": path, "reporter": Silent()}
+    again = jaxevo.search(AS_DICT, **arguments, **settings)  # the preset would compare the winner
+    assert dataclasses.replace(again, path=searched.path) == searched
+    with pytest.raises(InputError, match="compare_winner was False, is True.*--continue to change"):
+        jaxevo.search(AS_DICT, **arguments, **settings, compare_winner=True)
 
 
 class Impatient(Silent):

@@ -123,6 +123,7 @@ def test_parameters_reach_the_search():
         "time_limit": None,
         "seed": 0,
         "pixel_range": "0,255",
+        "compare_winner": False,
     }
     estimator = ImageClassifier("quick", 60, "run", random_state=5, strategy="random", channels=8)
     assert seen(estimator) == [
@@ -132,6 +133,7 @@ def test_parameters_reach_the_search():
             "workdir": "run",
             "seed": 5,
             "pixel_range": "0,255",
+            "compare_winner": False,
             "strategy": "random",
             "channels": 8,
         }

@@ -11,6 +11,9 @@ from jaxevo.errors import InputError
 # The ends of a search, which can be put off; 0 takes the last two away.
 ENDS = ("num_generations", "max_trainings", "target_accuracy")
 
+# Of what follows the search, and of when it is given up.
+_FREE = ("keep", "compare_winner", "max_consecutive_failures")
+
 _TRAINED_OTHERWISE = "its candidates were trained in another way"
 _CHOSEN_OTHERWISE = "earlier and later winners are compared by as many trainings"
 _DRAWN_OTHERWISE = "its candidates would have been others"
@@ -25,7 +28,7 @@ _REASONS = {
 
 def can_change(name: str) -> bool:
     """True for a setting with which a run can go on that it did not begin with."""
-    return name in (*ENDS, "max_consecutive_failures") or name.startswith("final_")
+    return name in _FREE or name in ENDS or name.startswith("final_")
 
 
 def changed(now: SearchConfig, asked: SearchConfig) -> dict[str, Any]:

@@ -48,7 +48,8 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 PRESETS = ("quick", "paper")
 
-MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # hand-designed, see `baselines`
+SMALL_CNN = "small_cnn"
+MODELS: tuple[str, ...] = ("resnet18", SMALL_CNN)  # hand-designed, see `baselines`
 
 
 def preset(name: str, num_images: int) -> dict[str, Any]:
@@ -74,6 +75,7 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
         "final_learning_rate": 1e-2,
         "retrain_best": 3,
         "retrain_seeds": 2,
+        "compare_winner": True,
     }
 
 
@@ -106,6 +108,7 @@ ADDED_LATER = (
     *("pixel_range", "background", "skip_unreadable"),
     *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
     *("max_parameters", "max_multiply_adds", "target_accuracy"),
+    *("keep", "compare_winner"),
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
     *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
 )

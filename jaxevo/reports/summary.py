@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+import shutil
 import statistics
 from collections import Counter
 from collections.abc import Iterable
@@ -19,7 +20,8 @@ from jaxevo.intervals import wilson_interval
 from jaxevo.run.changes import describe
 from jaxevo.run.reader import Run
 from jaxevo.run.records import PARTS
-from jaxevo.run.words import accuracy_line
+from jaxevo.run.words import accuracy_line, worth_lines
+from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import NUM_INPUTS, Cell
 from jaxevo.search_space.genome_files import dumps
 from jaxevo.strategies.individual import Individual
@@ -108,6 +110,7 @@ def header(run: Run) -> dict[str, str]:
         lines[f"change {number}"] = printable(f"{change.time}: {describe(change)}")
     if result:
         lines["result"] = f"individual {result.id}: {accuracy_line(result)}"
+        lines["search"] = "\n".join(map(printable, worth_lines(result)))
     return lines
 
 
@@ -254,6 +257,28 @@ def export_best(run: Run, path: pathlib.Path) -> None:
             file.write(dumps(run.best.genome, metadata))
     except FileExistsError:
         raise InputError(f"{path} exists already; give the genome file another name") from None
+
+
+def export_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
+    """Copies the trained network of an individual, by default of the winner, to a new folder.
+
+    Raises `InputError` if the network is not kept, or where there is something.
+    """
+    result = run.result
+    kept = [] if result is None else [result.id, *(each.id for each in result.kept)]
+    wanted = known if known is not None or result is None else result.id
+    if wanted not in kept:
+        listed = f"those of {', '.join(map(str, kept))} are" if kept else "the run is incomplete"
+        raise InputError(
+            f"{run.path} has no trained weights of individual {wanted}: {listed}; "
+            "jaxevo search --continue --keep=... keeps more"
+        )
+    workdir = Workdir(run.path)
+    source = workdir.best_weights if wanted == kept[0] else workdir.weights(wanted)
+    if path.exists():
+        raise InputError(f"{path} exists already; give the folder of weights another name")
+    workdir.check_inside()
+    shutil.copytree(source, path, symlinks=True)
 
 
 def document(run: Run, shown: Individual | None) -> dict[str, Any]:

@@ -66,8 +66,9 @@ def settle_changes(workdir: Workdir, ledger: Ledger, changes: Sequence[Change]) 
     missing = changes[len(ledger.changes) :]
     if not missing:
         return
-    # A run with a result would be complete.
+    # A run with a result would be complete. Others may be kept beside another winner.
     workdir.result.unlink(missing_ok=True)
+    shutil.rmtree(workdir.kept, ignore_errors=True)
     # The last generation may have been cut short (an ant colony's); the history suffices.
     if any("num_generations" in change.settings for change in missing):
         shutil.rmtree(workdir.checkpoints, ignore_errors=True)

@@ -7,7 +7,7 @@ imported.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,46 +17,98 @@ from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import Candidate, Retraining
 from jaxevo.run.reporter import Reporter
 from jaxevo.seeds import retraining_seed
-from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.individual import Individual, rank
 
 if TYPE_CHECKING:  # imported late, as they bring JAX
     from jaxevo.run.dispatch import Job
     from jaxevo.run.evaluator import Evaluation
 
 
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The outcome of a search; each fitness is the mean of fresh trainings.
+
+    Attributes:
+        ranked: The best candidates, the winner first.
+        first: The best of the first generation, which there was before evolution; None where it was
+            not trained again.
+    """
+
+    ranked: tuple[Individual, ...]
+    first: Individual | None = None
+
+    @property
+    def winner(self) -> Individual:
+        """The best of all."""
+        return self.ranked[0]
+
+
+Evaluate = Callable[[Sequence["Job"]], "Evaluation"]
+
+
 def choose(
-    config: SearchConfig,
-    ledger: Ledger,
-    evaluate: Callable[[Sequence[Job]], Evaluation],
-    reporter: Reporter,
+    config: SearchConfig, ledger: Ledger, evaluate: Evaluate, reporter: Reporter
 ) -> Individual:
-    """The winner, whose fitness is the mean of its fresh trainings.
+    """The first of `rank_best`: the winner."""
+    return rank_best(config, ledger, evaluate, reporter)[0]
+
+
+def rank_best(
+    config: SearchConfig, ledger: Ledger, evaluate: Evaluate, reporter: Reporter
+) -> list[Individual]:
+    """The best candidates, the winner first; fitness is the mean of their fresh trainings.
 
     Trainings that the ledger knows are not done again. `evaluate` gives the result of the first
     job; the others follow.
     """
-    # List the trainings that the best candidates still lack, and carry them out.
-    best = _best_candidates(ledger, max(1, config.retrain_best))
+    best = _best_candidates(ledger, max(config.retrain_best, config.keep))
     best += _earlier_winners(ledger, best)
+    scored = _train_again(config, ledger, best, evaluate, reporter, stage="retraining the best")
+    # The highest mean wins; of equals, the older candidate.
+    return sorted(scored, key=rank)
+
+
+def best_of_first_generation(
+    config: SearchConfig, ledger: Ledger, evaluate: Evaluate, reporter: Reporter
+) -> Individual:
+    """What there was before evolution: its fitness, too, is the mean of fresh trainings."""
+    first = _ranked(ledger.generation(0))[:1]
+    stage = "retraining the best of the first generation"
+    return _train_again(config, ledger, first, evaluate, reporter, stage=stage)[0]
+
+
+def _train_again(
+    config: SearchConfig,
+    ledger: Ledger,
+    candidates: Sequence[Candidate],
+    evaluate: Evaluate,
+    reporter: Reporter,
+    *,
+    stage: str,
+) -> list[Individual]:
+    """Carries out the trainings that candidates lack; their fitness becomes the mean of them."""
     repeats = range(config.retrain_seeds if config.retrain_best else 0)
-    wanted = [(candidate.id, repeat) for candidate in best for repeat in repeats]
+    wanted = [(candidate.id, repeat) for candidate in candidates for repeat in repeats]
     missing = [each for each in wanted if each not in ledger.retrainings]
     for number in range(len(missing)):
         ledger.add_retraining(_retrain(config, ledger, missing[number:], evaluate))
-        done = len(wanted) - len(missing) + number + 1
-        reporter.training("retraining the best", done, len(wanted), "")
-    # The highest mean wins; of equals, the older candidate.
-    scores = {candidate.id: _score(candidate, ledger, repeats) for candidate in best}
-    winner = max(best, key=lambda candidate: (scores[candidate.id], -candidate.id))
-    return dataclasses.replace(winner.individual, fitness=scores[winner.id])
+        reporter.training(stage, len(wanted) - len(missing) + number + 1, len(wanted), "")
+    return [
+        dataclasses.replace(candidate.individual, fitness=_score(candidate, ledger, repeats))
+        for candidate in candidates
+    ]
+
+
+def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Those with a fitness, the best first; of equals, the older."""
+    valid = [candidate for candidate in candidates if candidate.fitness is not None]
+    return sorted(valid, key=lambda candidate: rank(candidate.individual))
 
 
 def _best_candidates(ledger: Ledger, number: int) -> list[Candidate]:
     """The best by fitness, the older of equals first; of isomorphic ones the best stays."""
-    valid = [candidate for candidate in ledger.candidates.values() if candidate.fitness is not None]
-    ranked = sorted(valid, key=lambda candidate: (-(candidate.fitness or 0.0), candidate.id))
     distinct: dict[str, Candidate] = {}
-    for candidate in ranked:
+    for candidate in _ranked(ledger.candidates.values()):
         distinct.setdefault(candidate.individual.genome.canonical_key(), candidate)
         if len(distinct) == number:
             break
@@ -73,7 +125,7 @@ def _retrain(
     config: SearchConfig,
     ledger: Ledger,
     missing: list[tuple[int, int]],
-    evaluate: Callable[[Sequence[Job]], Evaluation],
+    evaluate: Evaluate,
 ) -> Retraining:
     """Trains the first of the missing pairs (id, repeat).
 

@@ -64,8 +64,8 @@ def estimate(evaluator: Evaluator) -> Estimate:
         candidates=config.num_candidates,
         per_candidate=candidate,
         search=config.num_candidates * candidate + once,
-        retrain=config.retrain_best * config.retrain_seeds * candidate,
-        final=config.final_training.epochs * final_epoch,
+        retrain=config.num_retrainings * candidate,
+        final=config.num_final_trainings * config.final_training.epochs * final_epoch,
     )
 
 

@@ -13,7 +13,12 @@ from typing import Any
 
 from jaxevo.config import ENGINES, SearchConfig, WorkerConfig, replace
 from jaxevo.config.changes import changed
-from jaxevo.config.presets import final_settings, search_settings, strategy_settings
+from jaxevo.config.presets import (
+    complete,
+    final_settings,
+    search_settings,
+    strategy_settings,
+)
 from jaxevo.datasets import (
     Images,
     ReadOptions,
@@ -80,9 +85,7 @@ def make_task(
             settings=settings,
             data_dir=data_dir,
         )
-        # A run that goes on keeps the engine that it began with.
-        if settings.get("engine", "auto") == "auto":
-            config = _with_engine_of(Workdir(path), config)
+        config = _as_begun(Workdir(path), config, settings)
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
@@ -117,12 +120,19 @@ def _continued(
     return config
 
 
-def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
-    """The configuration with the engine of the run in this folder, if there is one."""
+def _as_begun(workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:
+    """The configuration as of the run in this folder, if there is one, where nothing is named.
+
+    The engine is the run's, and settings that its version did not have are as if they had not come.
+    """
     if not workdir.config.exists():
         return config
-    engine = workdir.read_config()["config"].get("engine")
-    return with_engine(replace(config, {"engine": engine})) if engine in ENGINES else config
+    stored = workdir.read_config()["config"]
+    begun = {name: value for name, value in complete(stored).items() if name not in stored}
+    if stored.get("engine") in ENGINES and settings.get("engine", "auto") == "auto":
+        begun["engine"] = stored["engine"]
+    named = {name: value for name, value in settings.items() if name != "engine"}
+    return with_engine(replace(config, begun | named))
 
 
 def make_config(

@@ -16,7 +16,7 @@ from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.changes import change_run, settle_changes
-from jaxevo.run.choose import choose
+from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator
@@ -75,7 +75,9 @@ def run_search(task: Task, reporter: Reporter) -> Result:
             return result
         # Explore, choose the winner, finish.
         evaluator = make_evaluator(task)
-        winner = _explore_and_choose(task, ledger, evaluator, reporter)
+        choice = _explore_and_choose(
+            task, ledger, evaluator, reporter, compare=task.config.compare_winner
+        )
         finisher = Finisher(
             config=task.config,
             workdir=task.workdir,
@@ -85,7 +87,7 @@ def run_search(task: Task, reporter: Reporter) -> Result:
             ledger=ledger,
             reporter=reporter,
         )
-        return finisher.run(winner)
+        return finisher.run(choice)
 
 
 def find_winner(task: Task, reporter: Reporter) -> Individual:
@@ -95,7 +97,8 @@ def find_winner(task: Task, reporter: Reporter) -> Individual:
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
     with _opened(task, reporter) as ledger:
-        return _explore_and_choose(task, ledger, make_evaluator(task), reporter)
+        evaluator = make_evaluator(task)
+        return _explore_and_choose(task, ledger, evaluator, reporter, compare=False).winner
 
 
 def make_evaluator(task: Task) -> Evaluator:
@@ -129,9 +132,9 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[Ledger]:
 
 
 def _explore_and_choose(
-    task: Task, ledger: Ledger, evaluator: Evaluator, reporter: Reporter
-) -> Individual:
-    """The first two phases."""
+    task: Task, ledger: Ledger, evaluator: Evaluator, reporter: Reporter, *, compare: bool
+) -> Choice:
+    """The first two phases, with what there was before evolution if the winner is compared."""
     if task.data.summary is not None:
         reporter.message(task.data.summary.describe())
     # At the start, say which engine is used and how long the search may take.
@@ -152,7 +155,9 @@ def _explore_and_choose(
             out_of_time=lambda: _out_of_time(task, ledger, evaluator.stopwatch),
         )
         explorer.run()
-        return choose(task.config, ledger, dispatcher.evaluate, reporter)
+        choosing = (task.config, ledger, dispatcher.evaluate, reporter)
+        ranked = rank_best(*choosing)
+        return Choice(tuple(ranked), best_of_first_generation(*choosing) if compare else None)
 
 
 def _out_of_time(task: Task, ledger: Ledger, stopwatch: Stopwatch) -> bool:
@@ -168,7 +173,7 @@ def _out_of_time(task: Task, ledger: Ledger, stopwatch: Stopwatch) -> bool:
     num_train = len(task.data.train)
     seen = (config.data.train_examples or num_train) * config.training.epochs
     per_image = ledger.train_seconds / (seen * max(1, ledger.trainings))
-    # One more candidate, the best again, and the final training.
-    candidates = 1 + config.retrain_best * config.retrain_seeds
-    needed = per_image * (seen * candidates + num_train * config.final_training.epochs)
+    # One more candidate, the best again, and the final trainings.
+    final = config.num_final_trainings * config.final_training.epochs
+    needed = per_image * (seen * (1 + config.num_retrainings) + num_train * final)
     return stopwatch.total() + _TIME_RESERVE * needed > task.time_limit

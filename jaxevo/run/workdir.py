@@ -58,9 +58,27 @@ class Workdir:
         return self.path / "best"
 
     @property
+    def kept(self) -> pathlib.Path:
+        """Genomes and trained weights of others that are kept, by their ids."""
+        return self.path / "kept"
+
+    @property
+    def baseline_weights(self) -> pathlib.Path:
+        """The trained weights of the small CNN that the winner is compared with."""
+        return self.path / "small_cnn"
+
+    @property
     def result(self) -> pathlib.Path:
         """File of the result; it exists when the run is complete."""
         return self.path / "result.json"
+
+    def weights(self, individual_id: int) -> pathlib.Path:
+        """The trained weights of another individual that is kept beside the winner."""
+        return self.kept / str(individual_id)
+
+    def other_checkpoints(self, name: str) -> pathlib.Path:
+        """A final training's state after each epoch, of another network than the winner's."""
+        return self.path / "checkpoints" / f"final_{name}"
 
     def check_inside(self) -> None:
         """Raises `FileError` for links, pipes and devices in the folder.
@@ -73,6 +91,8 @@ class Workdir:
             self.checkpoints,
             self.final_checkpoints,
             self.best_weights,
+            self.kept,
+            self.baseline_weights,
         )
         for path in (*files, *folders):
             if path.is_symlink() or (

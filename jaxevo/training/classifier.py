@@ -232,7 +232,15 @@ class Classifier:
             raise InputError(
                 f"{len(pixels)} images and {len(numbers)} labels: give one label an image"
             )
-        return self.trainer.accuracy(split(self.network)[1:], (), Images(pixels, numbers))
+        return float(np.mean(self.predict_numbers(pixels) == numbers))
+
+    def predict_numbers(self, inputs: np.ndarray) -> np.ndarray:
+        """Positions in `class_names` of the most likely classes, int32 `[M]`.
+
+        Args:
+            inputs: uint8 `[M, *image_shape]`, as `form` makes them.
+        """
+        return self.trainer.predict(split(self.network)[1:], (), inputs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Serves pickle and copies: compiled programs stay behind and are made anew."""

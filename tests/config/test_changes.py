@@ -24,6 +24,7 @@ def test_without_a_difference_nothing_changes():
         ({"target_accuracy": 0.9}, {"target_accuracy": 0.95}),
         ({"target_accuracy": 0.9}, {"target_accuracy": 0.0}),
         ({}, {"max_consecutive_failures": 3}),
+        ({}, {"keep": 3, "compare_winner": True}),
         ({}, {"final_epochs": 3, "final_schedule": "cosine", "final_batch_size": 8}),
     ],
 )
@@ -87,4 +88,5 @@ def test_every_refused_setting_is_named():
 def test_all_that_can_change_is_an_end_or_of_the_final_training():
     names = {name for name in leaf_fields(SearchConfig) if can_change(name)}
     final = {name for name in names if name.startswith("final_")}
-    assert names - final == {*ENDS, "max_consecutive_failures"} and "final_epochs" in final
+    others = {"max_consecutive_failures", "keep", "compare_winner"}
+    assert names - final == {*ENDS, *others} and "final_epochs" in final

@@ -128,6 +128,37 @@ def test_a_run_that_was_continued(tmp_path):
     ]
 
 
+KEPT = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "parameters": 10}
+
+
+def test_weights_that_are_kept_are_exported(tmp_path):
+    workdir = write_run(tmp_path / "run", [*table_records(), individual_record(LAST)])
+    with pytest.raises(InputError, match="no trained weights of individual None: the run is inc"):
+        summary.export_weights(load_run(workdir), None, tmp_path / "none")
+    for folder in (workdir.best_weights, workdir.weights(3)):
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text(folder.name)
+    workdir.result.write_text(json.dumps(RESULT | {"kept": [KEPT]}))
+    run = load_run(workdir)
+    for known, name in ((None, "best"), (2, "best"), (3, "3")):
+        summary.export_weights(run, known, tmp_path / f"of {known}")
+        assert (tmp_path / f"of {known}" / "weights").read_text() == name
+    with pytest.raises(InputError, match="of 3 exists already; give the folder of weights another"):
+        summary.export_weights(run, 3, tmp_path / "of 3")
+    with pytest.raises(InputError, match="no trained weights of individual 4: those of 2, 3 are; "):
+        summary.export_weights(run, 4, tmp_path / "of 4")
+    assert not (tmp_path / "of 4").exists()
+
+
+def test_the_header_tells_whether_the_search_was_worth_it(tmp_path):
+    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
+    told = {"no_baseline": "too\nsmall", "first_id": 3, "first_fitness": 0.5}
+    workdir.result.write_text(json.dumps(RESULT | told))
+    lines = summary.header(load_run(workdir))["search"].splitlines()
+    assert lines[0].startswith("the winner was born in generation 0; trained again it has 62.00%")
+    assert lines[1] == "the small CNN is left out: too\\nsmall"
+
+
 def test_an_empty_and_a_torn_history(tmp_path):
     run = load_run(write_run(tmp_path / "empty", []))
     assert run.best is None and run.find(None) is None

@@ -7,7 +7,7 @@ import pytest
 from builders import SMALL, Outcome, Table, chain, history_of, make_explorer, open_ledger
 
 from jaxevo.config import replace
-from jaxevo.run.choose import choose
+from jaxevo.run.choose import Choice, best_of_first_generation, choose, rank_best
 from jaxevo.run.records import Candidate, Change
 from jaxevo.run.reporter import Silent
 from jaxevo.search_space.genome import Op
@@ -56,6 +56,43 @@ def test_the_best_by_fitness_are_trained_again_and_the_best_mean_wins(tmp_path):
         (3, 0, 0.9),
         (3, 1, 0.5),
     ]
+
+
+def test_the_best_are_ranked_by_their_means(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8, 0.6)
+    means = {1: 0.5, 2: 0.6, 0: 0.6}
+    fresh = Fresh({(id_, repeat): mean for id_, mean in means.items() for repeat in (0, 1)})
+    ranked = rank_best(replace(SMALL, {"retrain_best": 3}), ledger, fresh, Silent())
+    assert [(each.id, each.fitness) for each in ranked] == [(0, 0.6), (2, 0.6), (1, 0.5)]
+    assert Choice(tuple(ranked)).winner.id == 0
+
+
+def test_without_retraining_as_many_are_ranked_as_are_kept(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, None, 0.8)
+    config = replace(SMALL, {"retrain_best": 0, "keep": 2})
+    ranked = rank_best(config, ledger, Fresh({}), Silent())
+    assert [(each.id, each.fitness) for each in ranked] == [(1, 0.9), (3, 0.8)]
+
+
+def test_the_best_of_the_first_generation_is_trained_again_as_often(tmp_path):
+    """It is among the best here, so nothing is left to train; else it is trained by itself."""
+    ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
+    later = Individual(3, GENOMES[3], 1, (1,), fitness=0.95)
+    ledger.add_candidate(Candidate(later, 1, 1))
+    fresh = Fresh({(id_, repeat): 0.1 * id_ for id_ in (1, 3) for repeat in (0, 1)})
+    told = []
+
+    class Telling(Silent):
+        def training(self, stage, done, total, note):
+            told.append((stage, done, total))
+
+    first = best_of_first_generation(SMALL, ledger, fresh, Telling())
+    stage = "retraining the best of the first generation"
+    assert (first.id, first.fitness, told) == (1, 0.1, [(stage, 1, 2), (stage, 2, 2)])
+    winner = choose(SMALL, ledger, fresh, Silent())
+    assert winner.id == 3 and len(fresh.asked) == 4
+    assert best_of_first_generation(SMALL, ledger, fresh, Silent()) == first
+    assert len(fresh.asked) == 4
 
 
 def test_of_equals_the_older_wins(tmp_path):
