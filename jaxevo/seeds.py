@@ -33,6 +33,8 @@ class Purpose(enum.IntEnum):
     SEARCH = 0
     RETRAINING = 1
     FINAL = 2
+    KEPT = 3
+    BASELINE = 4
 
 
 def search_seed(seed: int, individual_id: int) -> Seed:
@@ -48,6 +50,16 @@ def retraining_seed(seed: int, individual_id: int, repeat: int) -> Seed:
 def final_seed(seed: int) -> Seed:
     """Seed of the winner's final training."""
     return (seed, Purpose.FINAL)
+
+
+def kept_seed(seed: int, individual_id: int) -> Seed:
+    """Seed of the final training of another individual that is kept beside the winner."""
+    return (seed, Purpose.KEPT, individual_id)
+
+
+def baseline_seed(seed: int) -> Seed:
+    """Seed of the hand-designed network that is trained for comparison."""
+    return (seed, Purpose.BASELINE)
 
 
 def generator(stream: Stream, seed: int | Seed) -> np.random.Generator:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import SearchConfig, replace
+from jaxevo.run.changes import settle_changes
 from jaxevo.run.choose import choose
 from jaxevo.run.explore import Explorer
 from jaxevo.run.ledger import Ledger
@@ -45,6 +46,7 @@ SMALL: SearchConfig = replace(
         "retrain_seeds": 2,
     },
 )
+ABOUT = {"preset": "none", "device": "test"}  # what `config.json` says beside the configuration
 LABELS = np.arange(100) % 10  # of validation images; each class has a tenth of them
 
 
@@ -115,11 +117,16 @@ def no_complexity(genome: Genome) -> Complexity:
 
 
 def open_ledger(path: pathlib.Path, config: SearchConfig = SMALL) -> Ledger:
-    """The ledger of a run in this folder, which is made if it is not there."""
+    """The ledger of a run in this folder, which is made if it is not there.
+
+    Changes that `change_run` has made are settled.
+    """
     path.mkdir(exist_ok=True)
     workdir = Workdir(path)
-    workdir.open(config, {"preset": "none", "device": "test"})
-    return Ledger.open(workdir, config)
+    document = workdir.open(config, ABOUT)
+    ledger = Ledger.open(workdir, config)
+    settle_changes(workdir, ledger, workdir.changes(document))
+    return ledger
 
 
 def make_explorer(
@@ -153,8 +160,9 @@ def explore_and_choose(
 ) -> Individual:
     """The first two phases of a run in this folder; the winner."""
     explorer = make_explorer(path, config, evaluate=evaluate, **fields)
-    explorer.run()
-    return choose(config, explorer.ledger, explorer.evaluate, reporter=explorer.reporter)
+    ranked = explorer.run().ranked
+    evaluate, reporter = explorer.evaluate, explorer.reporter
+    return choose(config, explorer.ledger, evaluate, ranked=ranked, reporter=reporter)
 
 
 def history_of(path: pathlib.Path, kind: str | None = None) -> list[dict[str, Any]]:

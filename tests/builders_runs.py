@@ -49,6 +49,13 @@ RESULT = {  # the content of result.json
     "failures": 1,
     "seconds": {"final": 9.5},
     "session_seconds": {"train": 9.0},
+    "earlier_tests": [],
+    "generation": 0,
+    "first_id": 2,
+    "first_fitness": 0.62,
+    "baseline": None,
+    "no_baseline": "",
+    "kept": [],
 }
 
 
@@ -115,4 +122,5 @@ def hash_run(path: pathlib.Path, number: int = 10**6, **settings: Any) -> Run:
 def make_result(path: pathlib.Path, genome: Genome = GENOME, **changes: Any) -> Result:
     """The result `RESULT` of a run in this folder, with changes."""
     fields: dict[str, Any] = RESULT | {"path": path, "genome": genome}
-    return Result(**fields | {"test_interval": (0.5, 0.6)} | changes)
+    tuples = {"test_interval": (0.5, 0.6), "earlier_tests": (), "kept": ()}
+    return Result(**fields | tuples | changes)

@@ -4,9 +4,11 @@ for what cannot be used.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ NETWORK = {"channels": 2, "num_normal_cells": 1}
 TINY: dict[str, Any] = {
     **{"preset": "quick", "population_size": 2, "num_offspring": 1, "num_generations": 1},
     **{"max_nodes": 2, "epochs": 1, "batch_size": 8, "validation_fraction": 0.25},
-    **{"retrain_best": 0, "final_epochs": 1, "final_batch_size": 8},
+    **{"retrain_best": 0, "final_epochs": 1, "final_batch_size": 8, "compare_winner": False},
 } | NETWORK
 
 
@@ -92,6 +94,21 @@ def test_the_same_call_returns_the_finished_result(searched: jaxevo.Result):
         jaxevo.search(AS_DICT, workdir=searched.path, reporter=Silent(), **TINY, seed=1)
 
 
+def test_a_run_of_an_earlier_version_goes_on_without_later_settings(searched, tmp_path):
+    path = shutil.copytree(searched.path, tmp_path / "run")
+    config = path / "config.json"
+    document = json.loads(config.read_text())
+    for name in ("keep", "compare_winner"):
+        del document["config"][name]
+    config.write_text(json.dumps(document))
+    settings = {name: value for name, value in TINY.items() if name != "compare_winner"}
+    arguments = {"workdir": path, "reporter": Silent()}
+    again = jaxevo.search(AS_DICT, **arguments, **settings)  # the preset would compare the winner
+    assert dataclasses.replace(again, path=searched.path) == searched
+    with pytest.raises(InputError, match="compare_winner was False, is True.*--continue to change"):
+        jaxevo.search(AS_DICT, **arguments, **settings, compare_winner=True)
+
+
 class Impatient(Silent):
     """Interrupts after the first candidate."""
 
@@ -109,6 +126,44 @@ def test_the_same_call_goes_on_after_an_interruption(searched, tmp_path: pathlib
     assert history(tmp_path) == history(searched.path)
     same = ("genome", "test_accuracy", "validation_accuracy", "retrained_fitness", "trainings")
     assert [getattr(result, name) for name in same] == [getattr(searched, name) for name in same]
+
+
+def test_a_finished_run_is_continued_with_what_is_named(searched, tmp_path: pathlib.Path):
+    path = shutil.copytree(searched.path, tmp_path / "run")
+    arguments = {"workdir": path, "continue_": True, "reporter": Silent()}
+    result = jaxevo.search(AS_DICT, num_generations=2, recipe="modern", **arguments)
+    assert result.candidates == searched.candidates + 1
+    before = history(searched.path)
+    assert history(path)[: len(before)] == before
+    config = load_run(Workdir(path)).config
+    assert config.final_training.schedule == "cosine" and config.network.channels == 2
+    # The same again is no change.
+    assert jaxevo.search(AS_DICT, num_generations=2, recipe="modern", **arguments) == result
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"channels": 4}, "channels is 2 and cannot become 4, since its candidates were other"),
+        ({"strategy": "aging"}, "strategy is 'rea' and cannot become 'aging'"),
+        (
+            {"preset": "paper"},
+            "preset=paper is not possible: the run in .* began with preset quick",
+        ),
+        ({"recipe": "old"}, "recipe=old is not known"),
+        ({"num_generations": 0}, "a search can only be continued beyond its end"),
+        ({"data": "digits"}, "dataset is 'arrays' and cannot become 'digits'"),
+        ({"data": None}, "was begun with arrays: give its images and labels again"),
+        ({"data": TRAIN}, "the images are not those it began with"),
+        ({"workdir": "runs/none"}, "runs/none/config.json does not exist; .* not the folder of"),
+    ],
+)
+def test_what_cannot_be_continued_is_refused(arguments, words, searched):
+    given = {"data": AS_DICT, "workdir": searched.path, "continue_": True} | arguments
+    written = Workdir(searched.path).config.read_text()
+    with pytest.raises(InputError, match=words):
+        jaxevo.search(given.pop("data"), reporter=Silent(), **given)
+    assert Workdir(searched.path).config.read_text() == written
 
 
 @pytest.mark.parametrize("form", ["npz", "folder"])
@@ -143,11 +198,18 @@ def test_a_run_goes_on_where_its_images_were_moved_to(searched, tmp_path: pathli
     assert f"{moved} has the images of {began}: it goes on" in reporter.messages
     assert (history(run), result.dataset) == (history(searched.path), str(moved))
     assert result.test_accuracy == searched.test_accuracy
+    # It is continued from there too.
+    later = shutil.copytree(run, tmp_path / "later")
+    arguments = {"workdir": later, "continue_": True, "reporter": Silent()}
+    longer = jaxevo.search(moved, num_generations=2, **arguments)
+    assert longer.candidates == result.candidates + 1
     # Another pixel is other data.
     Image.fromarray(255 - TRAIN[0][0]).save(moved / "train" / "a" / "0000.png")
     words = f"dataset was '{began}', is '{moved}'; the images are not those it began with"
     with pytest.raises(InputError, match=words):
         jaxevo.search(moved, workdir=run, reporter=Silent(), **TINY)
+    with pytest.raises(InputError, match="the images are not those it began with"):
+        jaxevo.search(moved, num_generations=3, **arguments)
 
 
 def test_a_workdir_and_weights_may_lie_in_the_home_folder(tmp_path: pathlib.Path, monkeypatch):

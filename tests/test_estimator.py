@@ -128,6 +128,7 @@ def test_parameters_reach_the_search():
         "preset": "auto",
         "time_limit": None,
         "seed": 0,
+        "compare_winner": False,
     }
     estimator = ImageClassifier("quick", 60, "run", random_state=5, strategy="random", channels=8)
     assert seen(estimator) == [
@@ -136,6 +137,7 @@ def test_parameters_reach_the_search():
             "time_limit": 60,
             "workdir": "run",
             "seed": 5,
+            "compare_winner": False,
             "strategy": "random",
             "channels": 8,
         }

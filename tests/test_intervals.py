@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from jaxevo.intervals import accuracy_interval, mean_interval, summarize, wilson_interval
+from jaxevo.intervals import (
+    accuracy_interval,
+    mean_interval,
+    sign_test,
+    summarize,
+    wilson_interval,
+)
 
 Z = 1.959964  # of 95 %
 
@@ -38,6 +44,13 @@ def test_wilson_stays_within_0_and_1_and_is_never_a_point(trials: int):
     assert low == 0 and high == pytest.approx(Z**2 / (trials + Z**2), abs=1e-6)
     low, high = wilson_interval(trials, trials)
     assert low == pytest.approx(trials / (trials + Z**2), abs=1e-6) and high == 1
+
+
+def test_the_sign_test_by_hand():
+    # 5 of 5: 2 / 2^5. 4 of 5: 2 (1 + 5) / 2^5. Half of them: certain. None: nothing is shown.
+    assert sign_test(5, 0) == sign_test(0, 5) == pytest.approx(0.0625)
+    assert sign_test(4, 1) == pytest.approx(0.375)
+    assert sign_test(3, 3) == sign_test(0, 0) == 1
 
 
 def test_an_accuracy_counts_whole_images():

@@ -5,22 +5,34 @@ from __future__ import annotations
 import itertools
 import json
 
-from jaxevo.seeds import Purpose, Stream, final_seed, generator, retraining_seed, search_seed
+from jaxevo.seeds import (
+    Purpose,
+    Stream,
+    baseline_seed,
+    final_seed,
+    generator,
+    kept_seed,
+    retraining_seed,
+    search_seed,
+)
 
 
 def test_seeds_begin_with_the_runs_seed_and_the_purpose():
     assert search_seed(7, 3) == (7, 0, 3)
     assert retraining_seed(7, 3, 2) == (7, 1, 3, 2)
     assert final_seed(7) == (7, 2)
-    assert [purpose.value for purpose in Purpose] == [0, 1, 2]
+    assert kept_seed(7, 3) == (7, 3, 3)
+    assert baseline_seed(7) == (7, 4)
+    assert [purpose.value for purpose in Purpose] == [0, 1, 2, 3, 4]
 
 
 def test_no_two_trainings_share_a_seed():
     runs, ids, repeats = range(3), range(20), range(4)
-    seeds = [final_seed(run) for run in runs]
+    seeds = [seed(run) for run in runs for seed in (final_seed, baseline_seed)]
+    seeds += [kept_seed(run, id_) for run, id_ in itertools.product(runs, ids)]
     seeds += [search_seed(run, id_) for run, id_ in itertools.product(runs, ids)]
     seeds += [retraining_seed(*names) for names in itertools.product(runs, ids, repeats)]
-    assert len(set(seeds)) == len(seeds) == 3 * (1 + 20 + 20 * 4)
+    assert len(set(seeds)) == len(seeds) == 3 * (2 + 20 + 20 + 20 * 4)
     assert len({len(seed) for seed in seeds}) == 3  # so none is another one's beginning by purpose
 
 

@@ -25,6 +25,7 @@ FLAGS = flags.FLAGS
 WHEN_INTERRUPTED = "nothing is lost: give the same command to go on"
 # What the comparison itself decides; generations go on until the trainings are spent.
 OWN = {"strategy", "seed", "max_trainings", "num_generations", "dataset"}
+OWN |= {"keep", "compare_winner"}
 FIELDS = {name: field for name, (_, field) in leaf_fields(SearchConfig).items()}
 SETTINGS = {name: field for name, field in FIELDS.items() if name not in OWN}
 

@@ -5,6 +5,8 @@ No network is built, and no GPU is needed.
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
     # One individual's lineage and genome:
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12
+    # A network that was kept beside the winner, to predict with:
+    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12 --export_weights=W
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
     python launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
@@ -49,6 +51,12 @@ flags.DEFINE(
 )
 flags.DEFINE(
     shared.PATH,
+    "export_weights",
+    None,
+    "new folder to copy the trained network of --id, or the winner's, to; see --keep of search",
+)
+flags.DEFINE(
+    shared.PATH,
     "plot",
     None,
     "folder for pictures, as SVG and PNG: the cells shown, and the run's progress",
@@ -71,7 +79,7 @@ def show_genome(name: str, console: Console) -> None:
 
     They are shown in words and, with --plot, in a picture named after the genome's file.
     """
-    for flag in ("id", "export_best", "json"):
+    for flag in ("id", "export_best", "export_weights", "json"):
         if FLAGS[flag].value != FLAGS[flag].default:
             raise InputError(
                 f"--{flag} is of a run: give it with --workdir=..., not with --genome={name}"
@@ -101,6 +109,8 @@ def main(_: Console) -> None:
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
         summary.export_genome(run, shown, pathlib.Path(FLAGS.export_best))
+    if FLAGS.export_weights:
+        summary.export_weights(run, FLAGS.id, pathlib.Path(FLAGS.export_weights))
     if FLAGS.plot:
         draw(run, pathlib.Path(FLAGS.plot))
     if FLAGS.json:

@@ -5,11 +5,13 @@ The same command resumes an interrupted run.
     python launch/search.py                                   # the embedded data set digits
     python launch/search.py --dataset=mnist --data_dir=DIR    # DIR/mnist/train-images-...
     python launch/search.py --dataset=mnist --preset=paper    # as in the paper
+    python launch/search.py --continue --num_generations=10   # a finished run goes on
 """
 
 from __future__ import annotations
 
 import contextlib
+import pathlib
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -55,6 +57,12 @@ flags.DEFINE_float(
     lower_bound=0.0,
 )
 flags.DEFINE_bool(
+    "continue",
+    False,
+    "go on with the run in --workdir beyond its end, with the flags that are given: more "
+    "generations or trainings, another time limit or target, or another final training",
+)
+flags.DEFINE_bool(
     "dry_run", False, "time two random candidates, print how long the search would take, and stop"
 )
 flags.DEFINE(
@@ -70,17 +78,24 @@ def make_task(console: Console) -> Task:
     from jaxevo.run import prepare
     from jaxevo.run.progress import reading
 
-    preset = command.resolve_preset(FLAGS.preset, console)
+    continues = bool(FLAGS["continue"].value)
+    preset = FLAGS.preset if continues else command.resolve_preset(FLAGS.preset, console)
+    # None where a flag is not given: a run that is continued keeps what it began with.
+    named = {
+        name: FLAGS[name].value if FLAGS[name].present else None
+        for name in ("dataset", "strategy", "recipe")
+    }
     with reading(console) as on_image:
         return prepare.make_task(
-            FLAGS.dataset,
+            named["dataset"],
             preset=preset,
-            strategy=FLAGS.strategy,
-            recipe=FLAGS.recipe,
+            strategy=named["strategy"],
+            recipe=named["recipe"],
             workdir=FLAGS.workdir,
             data_dir=FLAGS.data_dir,
             workers=replace(WorkerConfig(), shared.given(WORKER_SETTINGS)),
             time_limit=FLAGS.time_limit,
+            continues=continues,
             settings=shared.given(SETTINGS),
             on_image=on_image,
         )
@@ -157,15 +172,26 @@ def main(console: Console) -> None:
         remaining = make_remaining(task, evaluator.stopwatch)
         say(console, describe_estimate(evaluator, remaining))
         return
-    complete = task.workdir.result.exists()
+    before = _written(task.workdir.result)
     say(console, f"workdir {task.workdir.path}")
     reporter = RunReporter(task.config, console)
     with reporter.live(), profile():
         result = carry_out(task, reporter)
+    # A complete run may have been stopped before its pictures were drawn.
+    complete = _written(task.workdir.result) == before
     if complete:
-        say(console, "this run is complete; another --seed or --workdir begins a new one")
+        say(
+            console,
+            "this run is complete; --continue --num_generations=... goes on with it, another "
+            "--seed or --workdir begins a new one",
+        )
     print_result(task, result, console)
-    draw(task, console, missing_only=complete)  # a complete run may have been stopped before
+    draw(task, console, missing_only=complete)
+
+
+def _written(path: pathlib.Path) -> int | None:
+    """When a file was written, in nanoseconds; None if it is not there."""
+    return path.stat().st_mtime_ns if path.exists() else None
 
 
 def start(arguments: list[str]) -> None:

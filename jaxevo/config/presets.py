@@ -49,7 +49,8 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 PRESETS = ("quick", "paper")
 
-MODELS: tuple[str, ...] = ("resnet18", "small_cnn")  # hand-designed, see `baselines`
+SMALL_CNN = "small_cnn"
+MODELS: tuple[str, ...] = ("resnet18", SMALL_CNN)  # hand-designed, see `baselines`
 
 
 def preset(name: str, num_images: int) -> dict[str, Any]:
@@ -75,6 +76,7 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
         "final_learning_rate": 1e-2,
         "retrain_best": 3,
         "retrain_seeds": 2,
+        "compare_winner": True,
     }
 
 
@@ -85,15 +87,21 @@ def search_settings(
 
     The preset is for data of `num_images` images. Raises `InputError` for an unknown name.
     """
-    named = (
-        ("preset", preset_name, PRESETS),
-        ("strategy", strategy, STRATEGIES),
-        ("recipe", recipe, RECIPES),
-    )
-    for what, name, known in named:
-        check_known(what, name, known)
-    final = {f"final_{name}": value for name, value in RECIPES[recipe].items()}
-    return preset(preset_name, num_images) | final | STRATEGIES[strategy]
+    check_known("preset", preset_name, PRESETS)
+    named = strategy_settings(strategy)
+    return preset(preset_name, num_images) | final_settings(recipe) | named
+
+
+def strategy_settings(name: str) -> dict[str, Any]:
+    """Settings by flag name of a strategy. Raises `InputError` for an unknown name."""
+    check_known("strategy", name, STRATEGIES)
+    return dict(STRATEGIES[name])
+
+
+def final_settings(recipe: str) -> dict[str, Any]:
+    """Settings by flag name of a final training by a recipe. Raises `InputError`."""
+    check_known("recipe", recipe, RECIPES)
+    return {f"final_{name}": value for name, value in RECIPES[recipe].items()}
 
 
 # Settings that runs of earlier versions do not have; the defaults are what those did.
@@ -101,6 +109,7 @@ ADDED_LATER = (
     *("pixel_range", "background", "skip_unreadable"),
     *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
     *("max_parameters", "max_multiply_adds", "target_accuracy", "fitness"),
+    *("keep", "compare_winner"),
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
     *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
 )

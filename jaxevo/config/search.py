@@ -123,6 +123,14 @@ class SearchConfig:
         3, "how many of the best are trained again with fresh seeds before the final choice"
     )
     retrain_seeds: int = setting(2, "fresh trainings of each of them")
+    keep: int = setting(
+        1, "how many of the best networks are trained to the end and kept with their weights"
+    )
+    compare_winner: bool = setting(
+        False,
+        "tell whether the search was worth it: train the small CNN as the winner is trained, and "
+        "the best of the first generation again as often as the winner",
+    )
     candidates_per_step: int = setting(
         1,
         "candidates trained at once by the universal engine, divided among the devices; needs "
@@ -148,7 +156,13 @@ class SearchConfig:
         check_at_least(self, 0, "seed", "retrain_seeds", "retrain_best", "max_trainings")
         check_at_least(self, 0, "max_parameters", "max_multiply_adds")
         check_probabilities(self, "target_accuracy")
-        check_at_least(self, 1, "max_consecutive_failures", "candidates_per_step")
+        check_at_least(self, 1, "max_consecutive_failures", "candidates_per_step", "keep")
+        check(
+            not self.retrain_best or self.keep <= self.retrain_best,
+            "keep",
+            self.keep,
+            rule=f"only {self.retrain_best} of the best are trained again; raise retrain_best",
+        )
         check(
             self.candidates_per_step == 1
             or (self.engine in ("auto", "universal") and self.evolution.mating_pool == "survivors"),
@@ -187,6 +201,17 @@ class SearchConfig:
         """Number of candidates to expect, at most `max_trainings` if that ends the search."""
         expected = self.evolution.num_candidates
         return min(expected, self.max_trainings) if self.max_trainings else expected
+
+    @property
+    def num_retrainings(self) -> int:
+        """Fresh trainings that follow the search, at most."""
+        ranked = self.retrain_best + self.compare_winner if self.retrain_best else 0
+        return ranked * self.retrain_seeds
+
+    @property
+    def num_final_trainings(self) -> int:
+        """Trainings to the end: the winner's, of others that are kept, and of the small CNN."""
+        return self.keep + self.compare_winner
 
     def fits(self, parameters: int, multiply_adds: int) -> bool:
         """True if a network of this size is within the bounds."""

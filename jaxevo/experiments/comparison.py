@@ -52,6 +52,7 @@ class Comparison:
     def searches(self) -> list[tuple[str, SearchConfig]]:
         """The configurations of all searches, those of a seed together."""
         budget = {"max_trainings": self.trainings, "num_generations": CANDIDATES * self.trainings}
+        budget |= {"compare_winner": False}  # with the other strategies' winners instead
         return [
             (name, replace(config, budget | {"seed": seed}))
             for seed in range(self.seeds)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+import shutil
 import statistics
 from collections import Counter
 from collections.abc import Iterable
@@ -16,9 +17,11 @@ from typing import Any
 from jaxevo import config as configs
 from jaxevo.errors import InputError, printable
 from jaxevo.intervals import wilson_interval
+from jaxevo.run.changes import describe
 from jaxevo.run.reader import Run
 from jaxevo.run.records import PARTS
-from jaxevo.run.words import accuracy_line
+from jaxevo.run.words import accuracy_line, worth_lines
+from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import NUM_INPUTS, Cell
 from jaxevo.search_space.genome_files import dumps
 from jaxevo.strategies.individual import Individual
@@ -74,7 +77,9 @@ def state(run: Run) -> str:
     if not run.searched:
         where = f"in generation {replay.generation} of {replay.num_generations}"
         return f"incomplete: {where}, {len(run.candidates)} candidates known"
-    asked = config.retrain_best * config.retrain_seeds
+    if run.changes:
+        return "incomplete: after the change the winner is chosen and trained anew"
+    asked = config.num_retrainings
     if len(run.records.retrainings) < asked and not run.checkpoints["final"]:
         return (
             f"incomplete: training the best again, {len(run.records.retrainings)} of at most "
@@ -101,8 +106,11 @@ def header(run: Run) -> dict[str, str]:
             f"{k} {', '.join(map(str, v)) or 'none'}" for k, v in run.checkpoints.items()
         ),
     }
+    for number, change in enumerate(run.changes, 1):
+        lines[f"change {number}"] = printable(f"{change.time}: {describe(change)}")
     if result:
         lines["result"] = f"individual {result.id}: {accuracy_line(result)}"
+        lines["search"] = "\n".join(map(printable, worth_lines(result)))
     return lines
 
 
@@ -251,6 +259,28 @@ def export_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> Non
         raise InputError(f"{path} exists already; give the genome file another name") from None
 
 
+def export_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
+    """Copies the trained network of an individual, by default of the winner, to a new folder.
+
+    Raises `InputError` if the network is not kept, or where there is something.
+    """
+    result = run.result
+    kept = [] if result is None else [result.id, *(each.id for each in result.kept)]
+    wanted = known if known is not None or result is None else result.id
+    if wanted not in kept:
+        listed = f"those of {', '.join(map(str, kept))} are" if kept else "the run is incomplete"
+        raise InputError(
+            f"{run.path} has no trained weights of individual {wanted}: {listed}; "
+            "jaxevo search --continue --keep=... keeps more"
+        )
+    workdir = Workdir(run.path)
+    source = workdir.best_weights if wanted == kept[0] else workdir.weights(wanted)
+    if path.exists():
+        raise InputError(f"{path} exists already; give the folder of weights another name")
+    workdir.check_inside()
+    shutil.copytree(source, path, symlinks=True)
+
+
 def document(run: Run, shown: Individual | None) -> dict[str, Any]:
     """All of the above as plain values for JSON, with `shown`'s genome and lineage."""
     best = run.best
@@ -266,6 +296,7 @@ def document(run: Run, shown: Individual | None) -> dict[str, Any]:
         "config": configs.flatten(run.config),
         "complete": run.result is not None,
         "state": state(run),
+        "changes": [change.to_dict() for change in run.changes],
         "checkpoints": run.checkpoints,
         "best": None if best is None else best.id,
         "generations": [dataclasses.asdict(row) for row in generations(run)],

@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from jaxevo.reports import summary
 from jaxevo.run.reader import Run
+from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import CELL_KINDS, Genome
 from jaxevo.strategies.individual import Individual
 
@@ -23,7 +24,7 @@ LINEAGE_DEPTH = 6  # generations of ancestors in a tree: more do not fit side by
 
 def show_run(run: Run, shown: Individual | None, console: Console) -> None:
     """Everything in words; `shown` with its lineage and cells."""
-    for part in (print_header, print_generations, print_population, print_events):
+    for part in (print_header, print_kept, print_generations, print_population, print_events):
         part(run, console)
     if shown is not None:
         print_individual(run, shown.id, console)
@@ -53,6 +54,17 @@ def print_header(run: Run, console: Console) -> None:
     for row in summary.header(run).items():
         grid.add_row(*row)
     console.print(grid)
+
+
+def print_kept(run: Run, console: Console) -> None:
+    kept = run.result.kept if run.result else ()
+    rows = [
+        (each.id, percent(each.retrained_fitness), percent(each.validation_accuracy))
+        + (f"{each.parameters:,}", Workdir(run.path).weights(each.id))
+        for each in kept
+    ]
+    headings = "id|retrained|validation|parameters|<weights"
+    show(console, "KEPT BESIDE THE WINNER  after the same final training", headings, rows=rows)
 
 
 def print_generations(run: Run, console: Console) -> None:

@@ -17,45 +17,107 @@ from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import Candidate, Retraining
 from jaxevo.run.reporter import Reporter
 from jaxevo.seeds import retraining_seed
-from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.individual import Individual, rank
 
 if TYPE_CHECKING:  # imported late, as they bring JAX
     from jaxevo.run.dispatch import Job
     from jaxevo.run.evaluator import Evaluation
 
 
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The outcome of a search; each fitness is the mean of fresh trainings.
+
+    Attributes:
+        ranked: The best candidates, the winner first.
+        first: The best of the first generation, which there was before evolution; None where it was
+            not trained again.
+    """
+
+    ranked: tuple[Individual, ...]
+    first: Individual | None = None
+
+    @property
+    def winner(self) -> Individual:
+        """The best of all."""
+        return self.ranked[0]
+
+
+Evaluate = Callable[[Sequence["Job"]], "Evaluation"]
+Ranked = Callable[[list[Individual]], list[Individual]]
+
+
 def choose(
-    config: SearchConfig,
-    ledger: Ledger,
-    evaluate: Callable[[Sequence[Job]], Evaluation],
-    *,
-    ranked: Callable[[list[Individual]], list[Individual]],
-    reporter: Reporter,
+    config: SearchConfig, ledger: Ledger, evaluate: Evaluate, *, ranked: Ranked, reporter: Reporter
 ) -> Individual:
-    """The winner, whose fitness is the mean of its fresh trainings.
+    """The first of `rank_best`: the winner."""
+    return rank_best(config, ledger, evaluate, ranked=ranked, reporter=reporter)[0]
+
+
+def rank_best(
+    config: SearchConfig, ledger: Ledger, evaluate: Evaluate, *, ranked: Ranked, reporter: Reporter
+) -> list[Individual]:
+    """The best candidates, the winner first; fitness is the mean of their fresh trainings.
 
     Trainings that the ledger knows are not done again. `evaluate` gives the result of the first
-    job; the others follow. `ranked` is the strategy's order of evaluated individuals.
+    job; the others follow. `ranked` is the strategy's order of evaluated individuals, which decides
+    who is trained again and, where nobody is, who wins.
     """
-    # List the trainings that the best candidates still lack, and carry them out.
-    best = _best_candidates(ledger, max(1, config.retrain_best), ranked)
+    best = _best_candidates(ledger, max(config.retrain_best, config.keep), ranked)
+    best += _earlier_winners(ledger, best)
+    stage = "retraining the best"
+    scored = _train_again(config, ledger, best, evaluate=evaluate, reporter=reporter, stage=stage)
+    if not config.retrain_best:
+        return scored
+    # The highest mean wins; of equals, the older candidate.
+    return sorted(scored, key=rank)
+
+
+def best_of_first_generation(
+    config: SearchConfig, ledger: Ledger, evaluate: Evaluate, *, reporter: Reporter
+) -> Individual:
+    """What there was before evolution: its fitness, too, is the mean of fresh trainings.
+
+    It is the best by the fitness that was measured. The strategy's order would know more than there
+    was to be known then: a model of fitness is fitted to later candidates too.
+    """
+    born = ledger.generation(0)
+    first = min(
+        (candidate for candidate in born if candidate.fitness is not None),
+        key=lambda candidate: rank(candidate.individual),
+    )
+    stage = "retraining the best of the first generation"
+    (scored,) = _train_again(
+        config, ledger, [first], evaluate=evaluate, reporter=reporter, stage=stage
+    )
+    return scored
+
+
+def _train_again(
+    config: SearchConfig,
+    ledger: Ledger,
+    candidates: Sequence[Candidate],
+    *,
+    evaluate: Evaluate,
+    reporter: Reporter,
+    stage: str,
+) -> list[Individual]:
+    """Carries out the trainings that candidates lack; their fitness becomes the mean of them."""
     repeats = range(config.retrain_seeds if config.retrain_best else 0)
-    wanted = [(candidate.id, repeat) for candidate in best for repeat in repeats]
+    wanted = [(candidate.id, repeat) for candidate in candidates for repeat in repeats]
     missing = [each for each in wanted if each not in ledger.retrainings]
     if missing:
-        reporter.stage("retraining the best", len(wanted) - len(missing), len(wanted))
+        reporter.stage(stage, len(wanted) - len(missing), len(wanted))
     for number in range(len(missing)):
         ledger.add_retraining(_retrain(config, ledger, missing[number:], evaluate=evaluate))
-        reporter.training("retraining the best", len(ledger.retrainings), len(wanted), note="")
-    # The highest mean wins; of equals, the older candidate.
-    scores = {candidate.id: _score(candidate, ledger, repeats) for candidate in best}
-    winner = max(best, key=lambda candidate: (scores[candidate.id], -candidate.id))
-    return dataclasses.replace(winner.individual, fitness=scores[winner.id])
+        reporter.training(stage, len(wanted) - len(missing) + number + 1, len(wanted), note="")
+    return [
+        dataclasses.replace(candidate.individual, fitness=_score(candidate, ledger, repeats))
+        for candidate in candidates
+    ]
 
 
-def _best_candidates(
-    ledger: Ledger, number: int, ranked: Callable[[list[Individual]], list[Individual]]
-) -> list[Candidate]:
+def _best_candidates(ledger: Ledger, number: int, ranked: Ranked) -> list[Candidate]:
     """The best in the strategy's order; of isomorphic ones the best stays."""
     known = ledger.candidates
     valid = [each.individual for each in known.values() if each.fitness is not None]
@@ -67,12 +129,18 @@ def _best_candidates(
     return list(distinct.values())
 
 
+def _earlier_winners(ledger: Ledger, best: Sequence[Candidate]) -> list[Candidate]:
+    """Winners from before the run was continued, unless they are among the best still."""
+    winners = {change.winner for change in ledger.changes if change.winner is not None}
+    return [ledger.candidates[id_] for id_ in sorted(winners - {each.id for each in best})]
+
+
 def _retrain(
     config: SearchConfig,
     ledger: Ledger,
     missing: list[tuple[int, int]],
     *,
-    evaluate: Callable[[Sequence[Job]], Evaluation],
+    evaluate: Evaluate,
 ) -> Retraining:
     """Trains the first of the missing pairs (id, repeat).
 

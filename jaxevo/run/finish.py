@@ -7,29 +7,34 @@ here, after the last choice has been made.
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from jaxevo.config import SearchConfig
+from jaxevo.config.presets import SMALL_CNN
 from jaxevo.datasets import Images, SearchData, duplicates_note
+from jaxevo.errors import InputError
 from jaxevo.files import write_json, write_text
 from jaxevo.intervals import accuracy_interval
-from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.networks.genome_network import Network
+from jaxevo.networks.baselines import Architecture, Baseline
+from jaxevo.run.choose import Choice
 from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.final_training import FinalNetwork, FinalTrainer
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import PARTS
 from jaxevo.run.reporter import Reporter
-from jaxevo.run.result import Result
+from jaxevo.run.result import BaselineScores, Kept, Result
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome_files import dumps
-from jaxevo.seeds import final_seed
+from jaxevo.seeds import baseline_seed, final_seed, kept_seed
 from jaxevo.strategies.individual import Individual
-from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.classifier import Classifier, Source
-from jaxevo.training.engines import Engine, make_engine
-from jaxevo.training.fit import fit
 
+# What a training may raise that is not the winner's: a loss that is not finite, and XLA's errors.
+_FAILURES = (ArithmeticError, MemoryError, RuntimeError)
 SESSION_PARTS = ("data", "compile", "train", "evaluate", "checkpoint", "other")
 
 
@@ -55,16 +60,41 @@ class Finisher:
     ledger: Ledger
     reporter: Reporter
 
-    def run(self, winner: Individual) -> Result:
-        """Trains and tests the winner.
+    def run(self, choice: Choice) -> Result:
+        """Trains and tests the winner; trains others that are kept, and the small CNN beside it.
 
         Raises `DivergedError`, and `OSError` where something cannot be written.
         """
-        builder = self.evaluator.builder
+        winner = choice.winner
         # Should the final training fail, the search was not in vain: its genome is there.
-        self._write_genome(winner)
-        network, seconds = self._train(winner)
-        # Save the network, and score the one that is read back.
+        self._write_genome(self.workdir.best_genome, winner)
+        trainer = FinalTrainer(self.config, self.evaluator, self.reporter)
+        final = trainer.train(
+            winner.genome,
+            final_seed(self.config.seed),
+            self.workdir.final_checkpoints,
+            stage="final training",
+            identity={"id": winner.id},
+        )
+        self._save(self.workdir.best_weights, winner.genome, final)
+        # Other networks: their failure is no failure of the run.
+        kept = self._keep_others(trainer, choice.ranked[1 : self.config.keep])
+        baseline, no_baseline = self._train_baseline(trainer)
+        # Score the network that is read back, once nothing is left to be chosen or trained.
+        scores = self._score(Classifier.load(self.workdir.best_weights), baseline)
+        about: dict[str, Any] = {"kept": tuple(kept), "no_baseline": no_baseline}
+        if choice.first is not None:
+            about |= {"first_id": choice.first.id, "first_fitness": choice.first.fitness}
+        trained = 1 + len(kept) + (baseline is not None)
+        # Write the result last: where its file is, the run is complete.
+        result = self._result(winner, scores | about, final_seconds=final.seconds, trained=trained)
+        self.ledger.add_session(dict(result.session_seconds))
+        self._write_genome(self.workdir.best_genome, winner, test_accuracy=result.test_accuracy)
+        write_json(self.workdir.result, result.to_dict())
+        return result
+
+    def _save(self, folder: pathlib.Path, model: Architecture, final: FinalNetwork) -> None:
+        """Writes the weights of a network that was trained to the end."""
         source = Source(
             self.data.name,
             self.data.class_names,
@@ -72,97 +102,117 @@ class Finisher:
             self.data.form,
             self.data.content,
         )
-        trained = Classifier.of(winner.genome, builder, source, network=network)
-        trained.save(self.workdir.best_weights)
-        scores = self._score(Classifier.load(self.workdir.best_weights))
-        # Write the result last: where its file is, the run is complete.
-        result = self._result(winner, builder, scores, final_seconds=seconds)
-        self.ledger.add_session(dict(result.session_seconds))
-        self._write_genome(winner, test_accuracy=result.test_accuracy)
-        write_json(self.workdir.result, result.to_dict())
-        return result
-
-    def _engine(self) -> Engine:
-        """The engine of the final training: the search's own if the batch sizes agree.
-
-        With another batch size the search's programs would not fit, so another engine is made.
-        """
-        config = self.config
-        batch_size = config.final_training.batch_size
-        if batch_size == config.training.batch_size:
-            return self.evaluator.engine
         builder = self.evaluator.builder
-        max_nodes = config.evolution.max_nodes
-        stopwatch = self.evaluator.stopwatch
-        return make_engine(
-            config.engine, builder, batch_size, max_nodes=max_nodes, stopwatch=stopwatch
-        )
+        Classifier.of(model, builder, source, network=final.network).save(folder)
 
-    def _train(self, winner: Individual) -> tuple[Network, float]:
-        """Trains the winner, with checkpoints between epochs.
+    def _keep_others(self, trainer: FinalTrainer, others: tuple[Individual, ...]) -> list[Kept]:
+        """Trains and saves the networks that are kept beside the winner."""
+        kept = []
+        for other in others:
+            try:
+                final = trainer.train(
+                    other.genome,
+                    kept_seed(self.config.seed, other.id),
+                    self.workdir.other_checkpoints(str(other.id)),
+                    stage=f"final training of individual {other.id}",
+                    identity={"id": other.id},
+                )
+            except _FAILURES as error:
+                self.reporter.message(f"individual {other.id} is not kept: {error}")
+                continue
+            # Save the genome and the weights, and score them on the validation images.
+            self.workdir.kept.mkdir(exist_ok=True)
+            self._write_genome(self.workdir.kept / f"{other.id}.json", other)
+            self._save(self.workdir.weights(other.id), other.genome, final)
+            with self.evaluator.stopwatch.part("evaluate"):
+                predicted = final.predict(self.data.validation.images)
+            parameters = self.evaluator.builder.complexity(other.genome).parameters
+            accuracy = _accuracy(predicted, self.data.validation)
+            kept.append(Kept(other.id, other.fitness or 0.0, accuracy, parameters))
+        return kept
 
-        Returns:
-            The trained network, and the seconds of all sessions that trained it.
-        """
-        config = self.config.final_training
-        engine = self._engine()
-        seed = final_seed(self.config.seed)
-        self.reporter.stage("final training", 0, config.epochs)
-
-        def on_epoch(epoch: int, loss: float) -> None:
-            self.reporter.training("final training", epoch, config.epochs, note=f"loss {loss:.4f}")
-
-        with engine.stopwatch.part("train"):
-            prepared = engine.prepare(winner.genome, seed)
-            trained = fit(
-                prepared,
-                self.evaluator.data.whole(),
-                config,
-                seed=seed,
-                checkpoints=Checkpoints(self.workdir.final_checkpoints),
-                identity={"id": winner.id},
-                on_epoch=on_epoch,
-                message=self.reporter.message,
+    def _train_baseline(self, trainer: FinalTrainer) -> tuple[FinalNetwork | None, str]:
+        """The small CNN, trained and saved; else None, and why it is left out if it is wanted."""
+        if not self.config.compare_winner:
+            return None, ""
+        model = Baseline(SMALL_CNN)
+        try:
+            model.check_image(*self.data.image_shape[:2])
+            final = trainer.train(
+                model,
+                baseline_seed(self.config.seed),
+                self.workdir.other_checkpoints(SMALL_CNN),
+                stage="final training of the small CNN",
+                identity={"model": SMALL_CNN},
             )
-        return engine.network(winner.genome, trained.state.weights), trained.seconds
+        except (InputError, *_FAILURES) as error:
+            return None, str(error)
+        self._save(self.workdir.baseline_weights, model, final)
+        return final, ""
 
-    def _score(self, classifier: Classifier) -> dict[str, Any]:
-        """Scores the network that was read back, on the validation and the test images.
+    def _score(self, classifier: Classifier, baseline: FinalNetwork | None) -> dict[str, Any]:
+        """Scores the winner that was read back, and the small CNN.
 
         Nothing else in a run looks at the test images.
         """
-        stopwatch = self.evaluator.stopwatch
         # Load the test images, and tell of those that were trained on.
         test = self.load_test() if self.load_test else None
         if test is not None and (
             note := duplicates_note(test, self.data.train, self.data.validation)
         ):
             self.reporter.message(note)
-        # Score the validation images, and once the test images.
+        # Predict the validation images, and once the test images.
         self.reporter.stage("testing", 0, 1)
-        with stopwatch.part("evaluate"):
-            validation = classifier.accuracy(self.data.validation)
-            accuracy = None if test is None else classifier.accuracy(test)
-        self.reporter.stage("testing", 1, 1)
-        if test is None or accuracy is None:
-            return {
-                "validation_accuracy": validation,
-                **dict.fromkeys(("test_accuracy", "test_interval", "test_images")),
+        parts = {"validation": self.data.validation} | ({} if test is None else {"test": test})
+        with self.evaluator.stopwatch.part("evaluate"):
+            predicted = {
+                name: classifier.predict_numbers(images.images) for name, images in parts.items()
             }
-        return {
-            "validation_accuracy": validation,
-            "test_accuracy": accuracy,
-            "test_interval": accuracy_interval(accuracy, len(test)),
-            "test_images": len(test),
-        }
+            of_baseline = {
+                name: baseline.predict(images.images)
+                for name, images in parts.items()
+                if baseline is not None
+            }
+        self.reporter.stage("testing", 1, 1)
+        scores: dict[str, Any] = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
+        for name, images in parts.items():
+            scores[f"{name}_accuracy"] = _accuracy(predicted[name], images)
+        if test is not None:
+            interval = accuracy_interval(scores["test_accuracy"], len(test))
+            scores |= {"test_interval": interval, "test_images": len(test)}
+        if baseline is not None:
+            scores["baseline"] = self._compare(parts, predicted, of_baseline)
+        return scores
+
+    def _compare(
+        self,
+        parts: Mapping[str, Images],
+        predicted: Mapping[str, np.ndarray],
+        of_baseline: Mapping[str, np.ndarray],
+    ) -> BaselineScores:
+        """The small CNN beside the winner, by predictions of the same images."""
+        size = self.evaluator.builder.complexity(Baseline(SMALL_CNN))
+        accuracies = {name: _accuracy(of_baseline[name], images) for name, images in parts.items()}
+        # Images that only one of the two classifies rightly, of the test if there is one.
+        name, images = list(parts.items())[-1]
+        mine = predicted[name] == images.labels
+        theirs = of_baseline[name] == images.labels
+        return BaselineScores(
+            parameters=size.parameters,
+            multiply_adds=size.multiply_adds,
+            validation_accuracy=accuracies["validation"],
+            test_accuracy=accuracies.get("test"),
+            winner_alone=int(np.sum(mine & ~theirs)),
+            baseline_alone=int(np.sum(theirs & ~mine)),
+        )
 
     def _result(
         self,
         winner: Individual,
-        builder: NetworkBuilder,
-        scores: Mapping[str, Any],
+        more: Mapping[str, Any],
         *,
         final_seconds: float,
+        trained: int,
     ) -> Result:
         """The winner's sizes and scores, and what the search took."""
         candidates = list(self.ledger.candidates.values())
@@ -172,7 +222,8 @@ class Finisher:
         for record in (*candidates, *retrainings):
             for part, value in record.seconds.items():
                 seconds[part] += value
-        size = builder.complexity(winner.genome)
+        size = self.evaluator.builder.complexity(winner.genome)
+        tests = (change.test_accuracy for change in self.ledger.changes)
         return Result(
             path=self.workdir.path,
             genome=winner.genome,
@@ -183,13 +234,15 @@ class Finisher:
             parameters=size.parameters,
             multiply_adds=size.multiply_adds,
             candidates=len(candidates),
-            trainings=self.ledger.trainings + len(retrainings) + 1,
+            trainings=self.ledger.trainings + len(retrainings) + trained,
             memo_hits=sum(candidate.reused is not None for candidate in candidates),
             failures=sum(candidate.failure is not None for candidate in candidates),
             seconds={part: round(value, 1) for part, value in seconds.items()}
             | {"final": round(final_seconds, 1)},
             session_seconds=self._session_seconds(),
-            **scores,
+            earlier_tests=tuple(accuracy for accuracy in tests if accuracy is not None),
+            generation=winner.generation,
+            **more,
         )
 
     def _session_seconds(self) -> dict[str, float]:
@@ -199,9 +252,16 @@ class Finisher:
         spent["other"] = max(0.0, stopwatch.total() - sum(spent.values()))
         return {part: round(value, 1) for part, value in spent.items()}
 
-    def _write_genome(self, winner: Individual, **more: float | None) -> None:
-        candidate = self.ledger.candidates[winner.id]
+    def _write_genome(
+        self, path: pathlib.Path, individual: Individual, **more: float | None
+    ) -> None:
+        candidate = self.ledger.candidates[individual.id]
         metadata = candidate.metadata(self.data.name, self.config.seed)
-        metadata |= {"retrained_fitness": winner.fitness}
+        metadata |= {"retrained_fitness": individual.fitness}
         metadata |= {name: value for name, value in more.items() if value is not None}
-        write_text(self.workdir.best_genome, dumps(winner.genome, metadata))
+        write_text(path, dumps(individual.genome, metadata))
+
+
+def _accuracy(predicted: np.ndarray, images: Images) -> float:
+    """The part of the images that is classified rightly."""
+    return float(np.mean(predicted == images.labels))

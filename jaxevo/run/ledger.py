@@ -11,7 +11,7 @@ from typing import Any
 from jaxevo.config import SearchConfig
 from jaxevo.run.history import History
 from jaxevo.run.reader import Records, read_records
-from jaxevo.run.records import Candidate, Retraining, Stagnation, Stop
+from jaxevo.run.records import Candidate, Change, Retraining, Stagnation, Stop
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 
@@ -22,6 +22,8 @@ class Ledger:
     Attributes:
         candidates: By id, in the order of their evaluation.
         retrainings: By id and repeat.
+        earlier_retrainings: How many were known when the settings changed last.
+        changes: Of settings, since the run began.
         trainings: Candidates that were trained, those that failed among them.
         best_accuracy: Of all candidates, on the validation images; 0 before the first success.
     """
@@ -31,6 +33,8 @@ class Ledger:
         self.retrainings: dict[tuple[int, int], Retraining] = {}
         self.stagnations = list(records.stagnations)
         self.stop = records.stop
+        self.changes = list(records.changes)
+        self.earlier_retrainings = records.earlier_retrainings
         self.trainings = 0
         self.best_accuracy = 0.0
         self._sessions = records.sessions
@@ -79,8 +83,19 @@ class Ledger:
         self._history.append(stop.to_dict())
         self.stop = stop
 
+    def add_change(self, change: Change) -> None:
+        """Writes the settings with which the run goes on from here. Raises `OSError`."""
+        self._history.append(change.to_dict())
+        self.changes.append(change)
+        self.earlier_retrainings = len(self.retrainings)
+        self._sessions = 0
+        if change.lifts_stop:
+            self.stop = None
+
     def add_session(self, seconds: dict[str, float]) -> None:
         """Writes the seconds of the session that ended the run, unless such a record is there.
+
+        A run that was continued has ended more than once.
 
         Raises `OSError`.
         """

@@ -12,8 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxevo.config import ENGINES, SearchConfig, WorkerConfig, replace
-from jaxevo.config.presets import search_settings
+from jaxevo.config.changes import changed
+from jaxevo.config.presets import (
+    complete,
+    final_settings,
+    search_settings,
+    strategy_settings,
+)
 from jaxevo.datasets import (
+    NAMES,
     Images,
     ReadOptions,
     SearchData,
@@ -21,8 +28,10 @@ from jaxevo.datasets import (
     load_test_data,
     open_dataset,
 )
+from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
+from jaxevo.run.reader import read_config
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.engines import with_engine
@@ -30,47 +39,65 @@ from jaxevo.training.engines import with_engine
 # A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), a
 # dict of x_train, y_train, x_test and y_test, or an open `Dataset`.
 Data = Any
+ARRAYS = "arrays"  # their name in a configuration
 
 
 def make_task(
     data: Data,
     *,
     preset: str = "auto",
-    strategy: str = "rea",
-    recipe: str = "paper",
+    strategy: str | None = None,
+    recipe: str | None = None,
     workdir: str | os.PathLike[str] | None = None,
     data_dir: str | None = None,
     workers: int | WorkerConfig = 0,
     time_limit: float | None = None,
+    continues: bool = False,
     settings: Mapping[str, Any] | None = None,
     on_image: Callable[[int, int], None] = lambda done, total: None,
 ) -> Task:
     """The task of `search`: settings resolved and checked, images loaded. Raises `InputError`.
 
-    Unless an engine is named, a run goes on with the engine that it began with. `on_image` is told
-    how many image files were read, of how many.
+    Unless an engine is named, a run goes on with the engine that it began with. Where a run is
+    continued (`continues`), everything that is not named stays as it was. Data of None are those of
+    that run, else digits. `on_image` is told how many image files were read, of how many.
     """
-    preset = default_preset() if preset == "auto" else preset
-    opened = open_dataset(data, data_dir).divided()
-    config = make_config(
-        dataset_name(data),
-        len(opened.train),
-        preset=preset,
-        strategy=strategy,
-        recipe=recipe,
-        settings=settings or {},
-    )
-    # A run that goes on keeps the engine that it began with.
-    default = default_workdir(config, preset)
+    settings = dict(settings or {})
+    begun = SearchConfig()
+    # Find the folder, whose default is named after data, preset and seed.
+    dataset = begun.data.dataset if data is None else dataset_name(data)
+    resolved = default_preset() if preset == "auto" else preset
+    default = default_workdir(dataset, resolved, settings.get("seed", begun.seed))
     path = default if workdir is None else pathlib.Path(home_expanded(workdir))
-    if (settings or {}).get("engine", "auto") == "auto":
-        config = _with_engine_of(Workdir(path), config)
+    # Make the configuration, anew or of that of the run, and open the data.
+    if continues:
+        settings |= {} if data is None else {"dataset": dataset}
+        config = _continued(
+            Workdir(path), settings, preset=preset, strategy=strategy, recipe=recipe
+        )
+        if data is None and config.data.dataset == ARRAYS:
+            raise InputError(
+                f"the run in {path} was begun with arrays: give its images and labels again"
+            )
+        opened = open_dataset(config.data.dataset if data is None else data, data_dir).divided()
+    else:
+        preset = resolved
+        opened = open_dataset(dataset if data is None else data, data_dir).divided()
+        config = make_config(
+            dataset,
+            len(opened.train),
+            preset=preset,
+            strategy=strategy or "rea",
+            recipe=recipe or "paper",
+            settings=settings,
+        )
+        config = _as_begun(Workdir(path), config, settings)
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
         else replace(WorkerConfig(), {"workers": workers})
     )
-    return load_task(
+    task = load_task(
         config,
         opened,
         path,
@@ -79,14 +106,48 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
+    return dataclasses.replace(task, continues=continues)
 
 
-def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:
-    """The configuration with the engine of the run in this folder, if there is one."""
+def _continued(
+    workdir: Workdir,
+    settings: Mapping[str, Any],
+    *,
+    preset: str,
+    strategy: str | None,
+    recipe: str | None,
+) -> SearchConfig:
+    """The configuration of a run with changes. Raises `InputError` for one that is not possible."""
+    now = read_config(workdir)
+    begun = workdir.read_config().get("preset")
+    if preset not in ("auto", begun):
+        raise InputError(
+            f"preset={preset} is not possible: the run in {workdir.path} began with preset "
+            f"{begun}; leave --preset out"
+        )
+    named = strategy_settings(strategy) if strategy else {}
+    named |= final_settings(recipe) if recipe else {}
+    config = replace(now, named | dict(settings))
+    # Refused before images are loaded; whether moved ones are the run's own is seen then.
+    places = now.data.dataset, config.data.dataset
+    moved = not {ARRAYS, *NAMES} & set(places)
+    changed(now, replace(config, {"dataset": places[0]}) if moved else config)
+    return config
+
+
+def _as_begun(workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:
+    """The configuration as of the run in this folder, if there is one, where nothing is named.
+
+    The engine is the run's, and settings that its version did not have are as if they had not come.
+    """
     if not workdir.config.exists():
         return config
-    engine = workdir.read_config()["config"].get("engine")
-    return with_engine(replace(config, {"engine": engine})) if engine in ENGINES else config
+    stored = workdir.read_config()["config"]
+    begun = {name: value for name, value in complete(stored).items() if name not in stored}
+    if stored.get("engine") in ENGINES and settings.get("engine", "auto") == "auto":
+        begun["engine"] = stored["engine"]
+    named = {name: value for name, value in settings.items() if name != "engine"}
+    return with_engine(replace(config, begun | named))
 
 
 def make_config(
@@ -160,13 +221,12 @@ def load_images(
 
 def dataset_name(data: Data) -> str:
     """Name of the data in a configuration."""
-    return os.fspath(data) if isinstance(data, str | os.PathLike) else "arrays"
+    return os.fspath(data) if isinstance(data, str | os.PathLike) else ARRAYS
 
 
-def default_workdir(config: SearchConfig, preset: str) -> pathlib.Path:
+def default_workdir(dataset: str, preset: str, seed: int) -> pathlib.Path:
     """The folder of a run for which none is named."""
-    name = run_name(config.data.dataset)
-    return pathlib.Path("runs") / f"{name}-{preset}-seed{config.seed}"
+    return pathlib.Path("runs") / f"{run_name(dataset)}-{preset}-seed{seed}"
 
 
 def run_name(dataset: str) -> str:

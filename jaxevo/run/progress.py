@@ -26,7 +26,8 @@ from jaxevo.run.remaining import Remaining
 from jaxevo.run.words import format_duration
 from jaxevo.strategies.base import Strategy
 
-FINAL = "final training"
+FINAL = "final training"  # the stage of the winner's; the names of others begin so
+TESTING = "testing"
 _LONG = 2.0  # seconds, after which the epochs of a training are shown
 # What a run does at the moment, by the part of the stopwatch that runs.
 _DOING = {
@@ -68,7 +69,8 @@ class RunReporter:
         self._done = 0
         self._hits = 0
         self._failures = 0
-        self._final_epochs = 0
+        self._final_epochs = 0  # done of all final trainings, of so many:
+        self._all_final_epochs = config.num_final_trainings * config.final_training.epochs
         # What the live display shows: stages by name, the newest note, the epoch of the training
         # at hand, the time of the last event, and the seconds that were left then.
         self._stages: dict[str, _Stage] = {}
@@ -101,8 +103,12 @@ class RunReporter:
         """Advances the display; nothing is printed without a terminal."""
         # More than the total: candidates drawn for failed ones, or after hard stagnation avoidance.
         self._stages[name] = _Stage(name, done, max(total, done))
-        if name == FINAL:
-            self._final_epochs = done
+        if name.startswith(FINAL):
+            # One final training follows the other: those that began before this one have ended.
+            ended = [each for each in self._stages if each.startswith(FINAL) and each != name]
+            self._final_epochs = len(ended) * total + done
+        elif name == TESTING:
+            self._final_epochs = self._all_final_epochs
         self._event()
 
     def epoch(self, done: int, total: int) -> None:

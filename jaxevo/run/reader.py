@@ -15,11 +15,10 @@ from typing import Any
 
 from jaxevo.checked import CheckedFields
 from jaxevo.config import SearchConfig, leaf_fields, replace
-from jaxevo.config.presets import complete
 from jaxevo.errors import InputError, printable
 from jaxevo.files import checkpoint_steps
 from jaxevo.run.history import read_lines
-from jaxevo.run.records import Candidate, Retraining, Stagnation, Stop
+from jaxevo.run.records import Candidate, Change, Retraining, Stagnation, Stop
 from jaxevo.run.result import Result, read_result
 from jaxevo.run.workdir import Workdir
 from jaxevo.strategies.base import Strategy
@@ -40,7 +39,9 @@ class Records:
     retrainings: list[Retraining] = dataclasses.field(default_factory=list)
     stagnations: list[Stagnation] = dataclasses.field(default_factory=list)
     stop: Stop | None = None
-    sessions: int = 0
+    changes: list[Change] = dataclasses.field(default_factory=list)
+    sessions: int = 0  # since the last change
+    earlier_retrainings: int = 0  # before the last change
     # Ids of individuals still there when their generation was complete.
     survivors: set[int] = dataclasses.field(default_factory=set)
     trainings: int = 0  # of candidates
@@ -59,7 +60,8 @@ class Run:
     """All that `load_run` has read."""
 
     path: pathlib.Path
-    config: SearchConfig
+    config: SearchConfig  # the present one
+    changes: list[Change]  # of the configuration since the run began
     about: dict[str, Any]  # preset, device and versions
     records: Records
     result: Result | None  # None while the run is incomplete
@@ -106,19 +108,24 @@ def load_run(workdir: Workdir) -> Run:
     versions = document.inner("versions")
     about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
     about["versions"] = {printable(name): versions.take(name, str) for name in versions.data}
-    config = _read_config(document)
-    # The history, and the result if it fits the history.
+    config = read_config(workdir)
+    changes = workdir.changes(document.data)
+    # The history, and the result if it fits the history. One from before a change does not count.
     records = read_records(workdir, config)
     genomes = {
         known: candidate.individual.genome for known, candidate in records.candidates.items()
     }
+    result = None
+    if len(records.changes) >= len(changes):
+        result = read_result(workdir, genomes, records.searched(config))
     folders = {"search": workdir.checkpoints, "final": workdir.final_checkpoints}
     return Run(
         path=workdir.path,
         config=config,
+        changes=changes,
         about=about,
         records=records,
-        result=read_result(workdir, genomes, records.searched(config)),
+        result=result,
         checkpoints={name: checkpoint_steps(folder) for name, folder in folders.items()},
     )
 
@@ -146,6 +153,8 @@ def _take(records: Records, fields: CheckedFields) -> None:
         _take_stagnation(records, Stagnation.read(fields), fields)
     elif kind == "stop":
         records.stop = Stop.read(fields)
+    elif kind == "change":
+        _take_change(records, Change.read(fields), fields)
     elif kind == "session":
         records.sessions += 1
 
@@ -175,6 +184,20 @@ def _take_stagnation(records: Records, stagnation: Stagnation, fields: CheckedFi
     records.stagnations.append(stagnation)
 
 
+def _take_change(records: Records, change: Change, fields: CheckedFields) -> None:
+    """From here on the search may go beyond the end that it had."""
+    winner = change.winner
+    if winner is not None:
+        known = records.candidates.get(winner)
+        if known is None or known.fitness is None:
+            raise fields.error(f"individual {winner} is not an earlier one with a fitness")
+    records.changes.append(change)
+    records.sessions = 0
+    records.earlier_retrainings = len(records.retrainings)
+    if change.lifts_stop:
+        records.stop = None
+
+
 def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -> None:
     """Raises `ValueError` unless a strategy's state is one of these candidates."""
     fields = CheckedFields("the state", state)
@@ -195,9 +218,10 @@ def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -
         CheckedFields("an event", event).take("kind", str)
 
 
-def _read_config(document: CheckedFields) -> SearchConfig:
-    inner = document.inner("config")
-    stored = dataclasses.replace(inner, data=complete(inner.data))
+def read_config(workdir: Workdir) -> SearchConfig:
+    """The present configuration of a run. Raises `FileError`."""
+    document = workdir.read_config()
+    stored = CheckedFields(f"{workdir.config}, config", workdir.settings(document))
     values = {
         name: stored.take(name, type(field.default))
         for name, (_, field) in leaf_fields(SearchConfig).items()

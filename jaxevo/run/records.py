@@ -6,7 +6,8 @@ Each line has a `kind`:
 - `retraining` (`Retraining`): one of the best trained again with a fresh seed.
 - `stagnation` (`Stagnation`): an avoidance, soft or hard.
 - `stop` (`Stop`): why the search ended before its last candidate.
-- `session`: at the end, the seconds of the session that came to it, by what they went into.
+- `change` (`Change`): settings with which the run goes on from there, also kept in `config.json`.
+- `session`: at an end, the seconds of the session that came to it, by what they went into.
 
 Records may come from strangers, so each value is checked as it is taken. JAX is not imported.
 """
@@ -146,6 +147,41 @@ class Stop:
     def read(cls, fields: CheckedFields) -> Stop:
         """Reads the record from a line. Raises `FileError`."""
         return cls(fields.take("reason", str))
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Settings with which a run goes on that it did not begin with, and its result until then.
+
+    The three fields of the result are None if there was none; the test is None without test images.
+    """
+
+    time: str  # ISO 8601
+    candidates: int  # known at that moment
+    settings: Mapping[str, Any]  # those that changed, by flag name
+    lifts_stop: bool  # True if the search goes on that a time limit had ended
+    winner: int | None = None
+    validation_accuracy: float | None = None
+    test_accuracy: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A line of the history, and an entry of `config.json`."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {"kind": "change"} | fields | {"settings": dict(self.settings)}
+
+    @classmethod
+    def read(cls, fields: CheckedFields) -> Change:
+        """Reads the record from a line or an entry. Raises `FileError`."""
+        settings = fields.inner("settings")
+        return cls(
+            fields.take("time", str),
+            fields.take("candidates", int),
+            {name: settings.take(name, type(settings.data[name])) for name in settings.data},
+            fields.take("lifts_stop", bool),
+            fields.optional("winner", int),
+            fields.optional("validation_accuracy", float),
+            fields.optional("test_accuracy", float),
+        )
 
 
 def _read_individual(fields: CheckedFields, earlier: Mapping[int, Candidate]) -> Individual:

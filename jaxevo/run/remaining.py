@@ -29,7 +29,7 @@ class Pace:
 
 
 class Remaining:
-    """Seconds until the end of a run: candidates, retrainings, the final training and its test.
+    """Seconds until the end of a run: candidates, retrainings, final trainings and the test.
 
     Args:
         config: The search's.
@@ -42,6 +42,7 @@ class Remaining:
 
     Attributes:
         sample: The pace until a candidate was trained; None: it is not known.
+        chosen: True once the winner is chosen: nothing is left of the search and of the choice.
     """
 
     def __init__(
@@ -60,13 +61,14 @@ class Remaining:
         self.stopwatch = stopwatch
         self.time_limit = time_limit
         self.sample: Pace | None = None
+        self.chosen = False
         self._scored = scored
         self._seen = _images_seen(config.training, config.data.train_examples or num_train)
         self._final_seen = _images_seen(config.final_training, num_train)
         # Trainings at once in the search and in the choice.
         self._at_once = max(1, workers) if config.evolution.mating_pool == "survivors" else 1
         self._chosen_at_once = max(1, workers)
-        # Epochs of the final training that were done when it was first heard of, and the time.
+        # Epochs of final trainings that were done when one was first heard of, and the time.
         self._final_begin: tuple[int, float] | None = None
 
     def pace(self) -> Pace:
@@ -101,16 +103,15 @@ class Remaining:
         return min(seconds, max(0.0, self.time_limit - self.stopwatch.total() - following))
 
     def choice(self) -> float:
-        """Seconds of training the best again."""
-        done = 0 if self.ledger is None else len(self.ledger.retrainings)
-        left = self.config.retrain_best * self.config.retrain_seeds - done
-        return max(0, left) * self.training() / self._chosen_at_once
+        """Seconds of training the best again, and the best of the first generation, at most."""
+        left = 0 if self.chosen else max(0, self.config.num_retrainings - self._retrained())
+        return left * self.training() / self._chosen_at_once
 
     def final(self, epochs: int = 0) -> float:
-        """Seconds of the final training, of which so many epochs are done, and of the test."""
+        """Seconds of all final trainings, of which so many epochs are done, and of the test."""
         pace = self.pace()
         per_epoch = pace.image * self._final_seen / self.config.final_training.epochs
-        # The winner's own pace counts once it is known.
+        # The pace of the final trainings themselves counts once it is known.
         if epochs:
             now = self.stopwatch.total()
             first, begin = self._final_begin = self._final_begin or (epochs, now)
@@ -120,10 +121,11 @@ class Remaining:
         # has for all genomes, whose compiling took about twice as long.
         if self.config.engine == "native":
             test += self.stopwatch.seconds.get("compile", 0.0) / 2
-        return (self.config.final_training.epochs - epochs) * per_epoch + test
+        all_epochs = self.config.num_final_trainings * self.config.final_training.epochs
+        return (all_epochs - epochs) * per_epoch + test
 
     def total(self, final_epochs: int = 0) -> float:
-        """Seconds until the end, after so many epochs of the final training."""
+        """Seconds until the end, after so many epochs of all final trainings."""
         if final_epochs:
             return self.final(final_epochs)
         return self.search() + self.choice() + self.final()
@@ -138,6 +140,12 @@ class Remaining:
         needed = self.training() + self.choice() + self.final()
         return self.stopwatch.total() + _RESERVE * needed > self.time_limit
 
+    def _retrained(self) -> int:
+        """Retrainings that are known, without those of before the run was continued."""
+        if self.ledger is None:
+            return 0
+        return len(self.ledger.retrainings) - self.ledger.earlier_retrainings
+
     def _trainings_left(self) -> float:
         """Trainings of candidates to expect, if isomorphic ones are as frequent as so far."""
         config, ledger = self.config, self.ledger
@@ -145,7 +153,7 @@ class Remaining:
         if ledger is None or not ledger.candidates:
             return min(expected, config.max_trainings) if config.max_trainings else expected
         enough = config.target_reached(ledger.best_accuracy)
-        if ledger.stop is not None or ledger.retrainings or enough:
+        if self.chosen or ledger.stop is not None or self._retrained() or enough:
             return 0
         done = len(ledger.candidates)
         left = max(0, expected - done) * ledger.trainings / done

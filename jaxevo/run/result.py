@@ -19,6 +19,31 @@ if TYPE_CHECKING:  # imported late, as it brings JAX
 
 
 @dataclasses.dataclass(frozen=True)
+class Kept:
+    """A network that is kept beside the winner. It is not tested, so that no test chooses one."""
+
+    id: int  # of its individual
+    retrained_fitness: float  # mean of its fresh trainings
+    validation_accuracy: float  # after its final training
+    parameters: int
+
+
+@dataclasses.dataclass(frozen=True)
+class BaselineScores:
+    """The small hand-designed CNN, trained as the winner was, on the same images.
+
+    The last two fields count images of the test, or of the validation without a test.
+    """
+
+    parameters: int
+    multiply_adds: int  # of one image
+    validation_accuracy: float
+    test_accuracy: float | None
+    winner_alone: int  # classified rightly by the winner and not by the CNN
+    baseline_alone: int  # classified rightly by the CNN and not by the winner
+
+
+@dataclasses.dataclass(frozen=True)
 class Result:
     """The winner of a run, how good it is, and what finding it took.
 
@@ -44,6 +69,15 @@ class Result:
     # Seconds of all trainings of all sessions, by part; `final` is the final training.
     seconds: Mapping[str, float]
     session_seconds: Mapping[str, float]  # of the session that ended the run, by part
+    # Test accuracies that were known before the run was continued, oldest first.
+    earlier_tests: tuple[float, ...] = ()
+    generation: int | None = None  # in which the winner was born; None in earlier versions
+    # The best of the first generation, trained again as often as the winner, unless that is off.
+    first_id: int | None = None
+    first_fitness: float | None = None
+    baseline: BaselineScores | None = None
+    no_baseline: str = ""  # why it was left out where it was asked for
+    kept: tuple[Kept, ...] = ()  # the best first
 
     @property
     def weights(self) -> pathlib.Path:
@@ -59,10 +93,26 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The content of `result.json`: all fields but the path and the genome (`best.json`)."""
         names = {field.name for field in dataclasses.fields(self)} - {"path", "genome"}
-        values = {name: getattr(self, name) for name in names}
-        interval = None if self.test_interval is None else list(self.test_interval)
-        seconds = {"seconds": dict(self.seconds), "session_seconds": dict(self.session_seconds)}
-        return values | seconds | {"test_interval": interval}
+        return {name: _plain(getattr(self, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON gives it back."""
+    if dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        return {field.name: _plain(getattr(value, field.name)) for field in fields}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+# Values that results of earlier versions do not have.
+_ADDED_LATER: dict[str, Any] = {
+    **dict.fromkeys(("generation", "first_id", "first_fitness", "baseline")),
+    "earlier_tests": [],
+    "no_baseline": "",
+    "kept": [],
+}
 
 
 def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool) -> Result | None:
@@ -73,7 +123,8 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
     if not workdir.result.exists():
         return None
     document = {"result": read_json(workdir.result)}
-    fields = CheckedFields(str(workdir.result), document).inner("result")
+    stored = CheckedFields(str(workdir.result), document).inner("result")
+    fields = dataclasses.replace(stored, data=_ADDED_LATER | dict(stored.data))
     # The scores on test images are all there or all null.
     interval = fields.optional("test_interval", list)
     if interval is not None:
@@ -110,4 +161,45 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         }
         | {"final": seconds.take("final", float)},
         session_seconds={printable(part): session.take(part, float) for part in session.data},
+        earlier_tests=fields.items("earlier_tests", float),
+        generation=fields.optional("generation", int),
+        first_id=fields.optional("first_id", int),
+        first_fitness=fields.optional("first_fitness", float),
+        baseline=_read_baseline(fields),
+        no_baseline=fields.take("no_baseline", str),
+        kept=_read_kept(fields, genomes),
     )
+
+
+def _read_baseline(fields: CheckedFields) -> BaselineScores | None:
+    """Raises `FileError`."""
+    if fields.optional("baseline", dict) is None:
+        return None
+    inner = fields.inner("baseline")
+    return BaselineScores(
+        parameters=inner.take("parameters", int),
+        multiply_adds=inner.take("multiply_adds", int),
+        validation_accuracy=inner.take("validation_accuracy", float),
+        test_accuracy=inner.optional("test_accuracy", float),
+        winner_alone=inner.take("winner_alone", int),
+        baseline_alone=inner.take("baseline_alone", int),
+    )
+
+
+def _read_kept(fields: CheckedFields, genomes: Mapping[int, Genome]) -> tuple[Kept, ...]:
+    """Raises `FileError`."""
+    kept = []
+    for entry in fields.items("kept", dict):
+        inner = CheckedFields(f"{fields.where}, kept", entry)
+        known = inner.take("id", int)
+        if known not in genomes:
+            raise inner.error(f"individual {known} is not one of this history")
+        kept.append(
+            Kept(
+                known,
+                inner.take("retrained_fitness", float),
+                inner.take("validation_accuracy", float),
+                inner.take("parameters", int),
+            )
+        )
+    return tuple(kept)

@@ -1,8 +1,8 @@
 """A whole run in its folder, in phases: explore, choose the winner, finish.
 
 The same call resumes an interrupted run. Everything that happened is in the history, so such a run
-comes to the same end as an uninterrupted one. The test images are loaded only after the last choice
-has been made.
+comes to the same end as an uninterrupted one. A task that `continues` carries a run beyond its end.
+The test images are loaded only after the last choice has been made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.choose import choose
+from jaxevo.run.changes import change_run, settle_changes
+from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator
@@ -23,6 +24,7 @@ from jaxevo.run.explore import Explorer
 from jaxevo.run.finish import Finisher
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import load_run
+from jaxevo.run.records import Change
 from jaxevo.run.remaining import Remaining
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Result
@@ -47,6 +49,8 @@ class Task:
     data_seconds: float = 0.0  # that loading the data took
     workers: WorkerConfig = WorkerConfig()
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
+    # The folder's run goes on with this configuration, where that is possible.
+    continues: bool = False
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
@@ -63,16 +67,17 @@ def run_search(task: Task, reporter: Reporter) -> Result:
         OSError: Something cannot be written; the same call, once it can, goes on from there.
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
-    with _opened(task, reporter):
-        # A run that is complete is only read.
-        if task.workdir.result.exists():
-            result = load_run(task.workdir).result
-            assert result is not None
-            return result
+    with _opened(task, reporter) as changes:
+        # A run that is complete is only read; before a change is settled, its result is not one.
+        complete = load_run(task.workdir).result if task.workdir.result.exists() else None
+        if complete is not None:
+            return complete
         # Explore, choose the winner, finish.
-        ledger = Ledger.open(task.workdir, task.config)
+        ledger = _open_ledger(task, changes)
         evaluator = make_evaluator(task, reporter.epoch)
-        winner = _explore_and_choose(task, ledger, evaluator, reporter=reporter)
+        choice = _explore_and_choose(
+            task, ledger, evaluator, reporter=reporter, compare=task.config.compare_winner
+        )
         finisher = Finisher(
             config=task.config,
             workdir=task.workdir,
@@ -82,7 +87,7 @@ def run_search(task: Task, reporter: Reporter) -> Result:
             ledger=ledger,
             reporter=reporter,
         )
-        return finisher.run(winner)
+        return finisher.run(choice)
 
 
 def find_winner(task: Task, reporter: Reporter) -> Individual:
@@ -91,11 +96,11 @@ def find_winner(task: Task, reporter: Reporter) -> Individual:
     Raises like `run_search`.
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
-    with _opened(task, reporter):
-        ledger = Ledger.open(task.workdir, task.config)
-        return _explore_and_choose(
-            task, ledger, make_evaluator(task, reporter.epoch), reporter=reporter
-        )
+    with _opened(task, reporter) as changes:
+        ledger = _open_ledger(task, changes)
+        evaluator = make_evaluator(task, reporter.epoch)
+        choice = _explore_and_choose(task, ledger, evaluator, reporter=reporter, compare=False)
+        return choice.winner
 
 
 def make_evaluator(
@@ -136,11 +141,20 @@ def make_remaining(task: Task, stopwatch: Stopwatch, ledger: Ledger | None = Non
 
 
 @contextlib.contextmanager
-def _opened(task: Task, reporter: Reporter) -> Iterator[None]:
-    """Makes or checks the folder of the run, and locks it within the block."""
+def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
+    """Makes or checks the folder of the run, and locks it within the block.
+
+    Yields the changes of its settings since it began, of which a task that `continues` makes one.
+    """
     about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
-    with task.workdir.locked():
-        document = task.workdir.open(task.config, about | {"data": task.data.digest()})
+    about |= {"data": task.data.digest()}
+    workdir = task.workdir
+    with workdir.locked():
+        if task.continues:
+            change = change_run(workdir, task.config, about, time_limit=task.time_limit)
+            if change is not None:
+                reporter.message(change)
+        document = workdir.open(task.config, about)
         if changed := changed_versions(document):
             reporter.message(
                 f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted "
@@ -148,13 +162,20 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[None]:
             )
         if (began := document["config"].get("dataset")) != task.config.data.dataset:
             reporter.message(f"{task.config.data.dataset} has the images of {began}: it goes on")
-        yield
+        yield workdir.changes(document)
+
+
+def _open_ledger(task: Task, changes: list[Change]) -> Ledger:
+    """The ledger of a run, in which its changes of settings are settled."""
+    ledger = Ledger.open(task.workdir, task.config)
+    settle_changes(task.workdir, ledger, changes)
+    return ledger
 
 
 def _explore_and_choose(
-    task: Task, ledger: Ledger, evaluator: Evaluator, *, reporter: Reporter
-) -> Individual:
-    """The first two phases."""
+    task: Task, ledger: Ledger, evaluator: Evaluator, *, reporter: Reporter, compare: bool
+) -> Choice:
+    """The first two phases, with what there was before evolution if the winner is compared."""
     if task.data.summary is not None:
         reporter.message(task.data.summary.describe())
     remaining = make_remaining(task, evaluator.stopwatch, ledger)
@@ -177,4 +198,8 @@ def _explore_and_choose(
             out_of_time=remaining.out_of_time,
         )
         ranked = explorer.run().ranked
-        return choose(task.config, ledger, dispatcher.evaluate, ranked=ranked, reporter=reporter)
+        choosing = (task.config, ledger, dispatcher.evaluate)
+        best = rank_best(*choosing, ranked=ranked, reporter=reporter)
+        first = best_of_first_generation(*choosing, reporter=reporter) if compare else None
+    remaining.chosen = True
+    return Choice(tuple(best), first)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from jaxevo.run.result import Result
+from jaxevo.intervals import SIGNIFICANT, sign_test
+from jaxevo.run.result import BaselineScores, Result
 
 
 def format_duration(seconds: float) -> str:
@@ -32,6 +33,7 @@ def result_lines(result: Result) -> list[str]:
     share = result.memo_hits / result.candidates
     return [
         accuracy_line(result),
+        *worth_lines(result),
         f"{result.parameters:,} parameters, {result.multiply_adds:,} multiply-adds an image",
         f"{result.candidates} candidates, {result.memo_hits} ({share:.0%}) isomorphic to an "
         f"earlier one, {result.failures} failed; {result.trainings} trainings",
@@ -49,6 +51,63 @@ def commands_of(result: Result, data_dir: str | None = None) -> list[str]:
         f"python -m jaxevo predict {weights} IMAGE...",
         f"python launch/inspect_checkpoint.py {folder}",
     ]
+
+
+def worth_lines(result: Result) -> list[str]:
+    """Sentences on what the figures are worth, and what the search was worth."""
+    lines = []
+    if result.earlier_tests:
+        known = ", ".join(f"{accuracy:.2%}" for accuracy in result.earlier_tests)
+        lines.append(f"the run was continued when its test accuracy was known: {known}")
+    if result.generation is not None:
+        lines.append(f"the winner was born in generation {result.generation}{_gain(result)}")
+    if result.baseline is not None:
+        lines.append(_worth(result, result.baseline))
+    elif result.no_baseline:
+        lines.append(f"the small CNN is left out: {result.no_baseline}")
+    return lines
+
+
+def _gain(result: Result) -> str:
+    """The winner beside the best of the first generation, where that was measured."""
+    if result.first_fitness is None:
+        return ""
+    if result.first_id == result.id:
+        return " and is the best of it: the search gained nothing"
+    gain = 100 * (result.retrained_fitness - result.first_fitness)
+    outcome = f"gained {gain:.2f} points" if gain > 0 else f"gained nothing ({gain:.2f} points)"
+    return (
+        f"; trained again it has a fitness of {result.retrained_fitness:.2%} on validation images, "
+        f"the best of the first generation {result.first_fitness:.2%}: the search {outcome}"
+    )
+
+
+def _worth(result: Result, baseline: BaselineScores) -> str:
+    """The winner beside the small CNN, on test images if there are any."""
+    images, mine, theirs = "test", result.test_accuracy, baseline.test_accuracy
+    if mine is None or theirs is None:
+        images, mine, theirs = (
+            "validation",
+            result.validation_accuracy,
+            baseline.validation_accuracy,
+        )
+    # A sign test on the images that only one of the two classifies rightly.
+    chance = sign_test(baseline.winner_alone, baseline.baseline_alone)
+    shown = chance < SIGNIFICANT
+    explained = f"which chance {'hardly explains' if shown else 'may explain'} (p = {chance:.2g})"
+    difference = f"{100 * abs(mine - theirs):.2f} points, {explained}"
+    if mine > theirs:
+        answer = "yes" if shown else "perhaps"
+        outcome = f"the winner is better by {difference}"
+    else:
+        answer = "no"
+        lost = f"lost to it by {difference}"
+        outcome = f"the winner {lost if mine < theirs else 'is not better'}"
+    return (
+        f"was the search worth it? {answer}: the small hand-designed CNN "
+        f"({baseline.parameters:,} parameters), trained in the same way, has a {images} accuracy "
+        f"of {theirs:.2%}; {outcome}"
+    )
 
 
 def where_time_went(seconds: Mapping[str, float]) -> str:

@@ -7,12 +7,15 @@ import dataclasses
 import fcntl
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jaxevo.checked import CheckedFields
 from jaxevo.config import SearchConfig, flatten
+from jaxevo.config.changes import can_change
 from jaxevo.config.presets import complete
 from jaxevo.files import FileError, read_json, write_json
+from jaxevo.run.records import Change
 from jaxevo.seeds import STREAMS
 from jaxevo.versions import versions
 
@@ -56,9 +59,27 @@ class Workdir:
         return self.path / "best"
 
     @property
+    def kept(self) -> pathlib.Path:
+        """Genomes and trained weights of others that are kept, by their ids."""
+        return self.path / "kept"
+
+    @property
+    def baseline_weights(self) -> pathlib.Path:
+        """The trained weights of the small CNN that the winner is compared with."""
+        return self.path / "small_cnn"
+
+    @property
     def result(self) -> pathlib.Path:
         """File of the result; it exists when the run is complete."""
         return self.path / "result.json"
+
+    def weights(self, individual_id: int) -> pathlib.Path:
+        """The trained weights of another individual that is kept beside the winner."""
+        return self.kept / str(individual_id)
+
+    def other_checkpoints(self, name: str) -> pathlib.Path:
+        """A final training's state after each epoch, of another network than the winner's."""
+        return self.path / "checkpoints" / f"final_{name}"
 
     def check_inside(self) -> None:
         """Raises `FileError` for links, pipes and devices in the folder.
@@ -71,6 +92,8 @@ class Workdir:
             self.checkpoints,
             self.final_checkpoints,
             self.best_weights,
+            self.kept,
+            self.baseline_weights,
         )
         for path in (*files, *folders):
             if path.is_symlink() or (
@@ -141,25 +164,56 @@ class Workdir:
             return document
         # An existing run must have the same configuration and images.
         document = self.read_config()
-        stored = complete(document["config"])
+        stored = self.settings(document)
         asked = flatten(config)
         if "data" in extra and document.get("data") == extra["data"]:
             asked["dataset"] = stored.get("dataset")
         differences = _differences(stored, asked)
+        remedy = ", --continue to change that" if all(map(can_change, differences)) else ""
         if document.get("data") != extra.get("data"):
-            differences.append("the images are not those it began with")
+            differences["data"] = "the images are not those it began with"
+            remedy = ""
         if differences:
+            listed = "; ".join(differences.values())
             raise FileError(
-                f"{self.path} holds a run of another configuration ({'; '.join(differences)}); "
-                "give the same flags to go on with it, or another --workdir"
+                f"{self.path} holds a run of another configuration ({listed}); give the same flags "
+                f"to go on with it{remedy}, or another --workdir"
             )
         # Only what is complete can be of a version that drew otherwise.
-        if document.get("streams", 1) != STREAMS and not self.result.exists():
-            raise FileError(
-                f"{self.path} holds an unfinished run of a version whose random numbers were other "
-                "ones; go on with the version in its config.json, or begin anew in another workdir"
-            )
+        if not self.result.exists():
+            self.check_streams(document)
         return document
+
+    def check_streams(self, document: Mapping[str, Any]) -> None:
+        """Raises `FileError` for a run of a version that drew otherwise: it cannot go on."""
+        if document.get("streams", 1) != STREAMS:
+            state = "a finished" if self.result.exists() else "an unfinished"
+            raise FileError(
+                f"{self.path} holds {state} run of a version whose random numbers were other ones; "
+                "go on with the version in its config.json, or begin anew in another workdir"
+            )
+
+    def settings(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The present settings by flag name: those it began with, and what has changed since."""
+        settings = complete(document["config"])
+        for change in self.changes(document):
+            settings |= change.settings
+        return settings
+
+    def changes(self, document: Mapping[str, Any]) -> list[Change]:
+        """The changes of settings since the run began, oldest first. Raises `FileError`."""
+        fields = CheckedFields(str(self.config), {"changes": []} | dict(document))
+        entries = enumerate(fields.items("changes", dict), 1)
+        return [
+            Change.read(CheckedFields(f"{self.config}, change {number}", entry))
+            for number, entry in entries
+        ]
+
+    def add_change(self, change: Change) -> None:
+        """Writes a change of settings into `config.json`. Raises `OSError`."""
+        document = self.read_config()
+        changes = [*document.get("changes", []), change.to_dict()]
+        write_json(self.config, document | {"changes": changes})
 
     def read_config(self) -> dict[str, Any]:
         """The content of `config.json`. Raises `FileError`."""
@@ -175,9 +229,10 @@ class Workdir:
         return document
 
 
-def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
-    return [
-        f"{name} was {stored.get(name, 'unknown')!r}, is {asked.get(name, 'unknown')!r}"
+def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> dict[str, str]:
+    """The settings that differ, by flag name, in words."""
+    return {
+        name: f"{name} was {stored.get(name, 'unknown')!r}, is {asked.get(name, 'unknown')!r}"
         for name in sorted(stored.keys() | asked.keys())
         if stored.get(name) != asked.get(name)
-    ]
+    }

@@ -234,6 +234,15 @@ class Classifier:
             )
         return self.trainer.measure(split(self.network)[1:], (), Images(pixels, numbers)).accuracy
 
+    def predict_numbers(self, inputs: np.ndarray) -> np.ndarray:
+        """Positions in `class_names` of the most likely classes, int32 `[M]`.
+
+        Args:
+            inputs: uint8 `[M, *image_shape]`, as `form` makes them.
+        """
+        logits = self.trainer.logits(split(self.network)[1:], (), inputs)
+        return logits.argmax(-1).astype(np.int32)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Serves pickle and copies: compiled programs stay behind and are made anew."""
         weights = flatten(split(self.network)[1:])

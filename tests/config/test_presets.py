@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxevo.config import SearchConfig, TrainingConfig, flatten, replace
-from jaxevo.config.presets import ADDED_LATER, RECIPES, STRATEGIES, preset
+from jaxevo.config.presets import ADDED_LATER, PRESETS, RECIPES, STRATEGIES, preset
 
 
 def test_named_strategies():
@@ -17,6 +17,7 @@ def test_named_strategies():
         "aging",
         "random",
         "aco",
+        "guided",
     }
     sizes = {
         name: (config.evolution.population_size, config.evolution.sample_size)
@@ -71,6 +72,11 @@ def test_quick_preset_by_hand():
         1300,
         3,
     )
+
+
+def test_only_the_quick_preset_compares_its_winner():
+    configs = [replace(SearchConfig(), preset(name, 1437)) for name in PRESETS]
+    assert [config.compare_winner for config in configs] == [True, False]
 
 
 def test_recipes_say_the_same_settings_and_are_valid():

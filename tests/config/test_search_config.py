@@ -28,6 +28,15 @@ def test_the_number_of_candidates_to_expect():
     assert replace(SearchConfig(), {"max_trainings": 60, "num_generations": 2}).num_candidates == 30
 
 
+def test_the_trainings_that_follow_the_search():
+    config = replace(SearchConfig(), {"retrain_best": 3, "retrain_seeds": 2, "keep": 3})
+    assert (config.num_retrainings, config.num_final_trainings) == (6, 3)
+    compared = replace(config, {"compare_winner": True})
+    assert (compared.num_retrainings, compared.num_final_trainings) == (8, 4)
+    # Nothing is trained again: the fitness of the search ranks the networks that are kept.
+    assert replace(compared, {"retrain_best": 0, "keep": 9}).num_retrainings == 0
+
+
 def test_trainings_end_a_search_only_where_their_number_is_set():
     assert not SearchConfig().budget_spent(10**6)
     limited = replace(SearchConfig(), {"max_trainings": 60})

@@ -18,6 +18,7 @@ from launching import launch
 from jaxevo.config.presets import RECIPES
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.checkpoints import Checkpoints
+from jaxevo.training.classifier import Classifier
 
 TINY = (
     "--preset=quick --population_size=3 --num_offspring=3 --num_generations=2 --max_nodes=3 "
@@ -108,6 +109,8 @@ def test_it_prints_estimate_result_and_the_lines_that_go_on(whole):
     workdir, output = whole
     assert "estimate: " in output and "9 candidates" in output
     assert re.search(r"test accuracy \d+\.\d\d% \(95 % interval", output)
+    assert re.search(r"the winner was born in generation \d; trained again it has", output)
+    assert "was the search worth it? " in output and (workdir / "small_cnn").is_dir()
     assert f"--weights={workdir}/best" in output
     for name in ("cells.svg", "cells.png", "progress.svg", "progress.png"):
         assert f"{workdir}/{name}" in output and (workdir / name).stat().st_size > 1000
@@ -172,6 +175,39 @@ def test_again_it_says_that_the_run_is_complete_and_draws_what_is_missing(
     assert "complete" in again.stdout and "test accuracy" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in kept} == before
     assert missing.read_text() == picture
+
+
+def test_a_finished_run_is_continued_by_its_folder_alone(whole, tmp_path, launch_environment):
+    workdir = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
+    flags = ("--continue", f"--workdir={workdir}", "--num_generations=3", "--final_epochs=2")
+    flags = (*flags, "--keep=2")
+    before = [timeless(line) for line in lines(workdir)]
+    done = search(launch_environment, *flags)
+    assert done.returncode == 0, done.stderr
+    assert "continued after 9 candidates with keep=2, num_generations=3, fin" in done.stdout
+    assert "final training  2/2" in done.stdout and f"{workdir}/progress.svg" in done.stdout
+    after = [timeless(line) for line in lines(workdir)]
+    assert after[: len(before)] == before and after[len(before)]["kind"] == "change"
+    assert sum(record["kind"] == "individual" for record in after) == 12
+    # The second best can be taken out and used.
+    (kept,) = json.loads((workdir / "result.json").read_text())["kept"]
+    inspect = (f"--workdir={workdir}", f"--id={kept['id']}", f"--export_weights={tmp_path / 'w'}")
+    subprocess.run(
+        [sys.executable, str(REPOSITORY / "launch" / "inspect_checkpoint.py"), *inspect],
+        check=True,
+        capture_output=True,
+    )
+    assert Classifier.load(tmp_path / "w").model.to_dict() == record_of(after, kept["id"])["genome"]
+    again = search(launch_environment, *flags)
+    assert "this run is complete; --continue" in again.stdout
+    assert [timeless(line) for line in lines(workdir)] == after
+    refused = search(launch_environment, *flags, "--channels=3", "--dataset=mnist")
+    assert_refused(refused, "channels is 2 and cannot become 3", "dataset is 'digits'")
+
+
+def record_of(records: list[dict], known: int) -> dict:
+    """The record of an individual."""
+    return next(record for record in records if record.get("id") == known)
 
 
 def test_a_damaged_result_is_told_in_one_line(whole, tmp_path, launch_environment):

@@ -120,7 +120,7 @@ EVERYWHERE = {"workdir", "data_dir", "compilation_cache_dir"}
         ("compare", {"dataset"} | EVERYWHERE),
         ("reproduce", EVERYWHERE),
         ("predict", {"weights", "compilation_cache_dir"}),
-        ("inspect", {"workdir", "genome", "export_best", "plot"}),
+        ("inspect", {"workdir", "genome", "export_best", "export_weights", "plot"}),
         ("eval", {"genome", "weights", "dataset", "test_dataset", "save", "output"} | EVERYWHERE),
     ],
 )

@@ -12,16 +12,18 @@ from builders_runs import (
     GENOME,
     LAST,
     RESULT,
+    SMALL,
     individual_record,
     retraining,
     table_records,
     write_run,
 )
 
-from jaxevo.config import EvolutionConfig, SearchConfig
+from jaxevo.config import EvolutionConfig, SearchConfig, replace
 from jaxevo.errors import InputError
 from jaxevo.reports import summary
 from jaxevo.reports.summary import Generation
+from jaxevo.run.changes import change_run
 from jaxevo.run.reader import load_run
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
@@ -108,6 +110,55 @@ def test_state_after_the_search(tmp_path):
     assert run.best is not None and run.best.id == 2  # the winner, not the best of the search
     assert summary.seconds(run)["retraining"]["total"] == 7.0
     assert summary.seconds(run)["final training"] == {"total": 9.5}
+
+
+def test_a_run_that_was_continued(tmp_path):
+    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
+    workdir.result.write_text(json.dumps(RESULT))
+    for number, settings in enumerate(({"final_epochs": 7}, {"num_generations": 3})):
+        change_run(workdir, replace(SMALL, settings | {"final_epochs": 7}), {}, time_limit=None)
+        run = load_run(workdir)
+        state = ("after the change the winner is chosen", "in generation 3 of 3, 7 candidates")
+        assert f"incomplete: {state[number]}" in summary.state(run)
+    header = summary.header(run)
+    assert header["change 1"].endswith("+00:00: continued after 7 candidates with final_epochs=7")
+    assert header["change 2"].endswith(": continued after 7 candidates with num_generations=3")
+    changes = summary.document(run, None)["changes"]
+    assert [change["settings"] for change in changes] == [
+        {"final_epochs": 7},
+        {"num_generations": 3},
+    ]
+
+
+KEPT = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "parameters": 10}
+
+
+def test_weights_that_are_kept_are_exported(tmp_path):
+    workdir = write_run(tmp_path / "run", [*table_records(), individual_record(LAST)])
+    with pytest.raises(InputError, match="no trained weights of individual None: the run is inc"):
+        summary.export_weights(load_run(workdir), None, tmp_path / "none")
+    for folder in (workdir.best_weights, workdir.weights(3)):
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text(folder.name)
+    workdir.result.write_text(json.dumps(RESULT | {"kept": [KEPT]}))
+    run = load_run(workdir)
+    for known, name in ((None, "best"), (2, "best"), (3, "3")):
+        summary.export_weights(run, known, tmp_path / f"of {known}")
+        assert (tmp_path / f"of {known}" / "weights").read_text() == name
+    with pytest.raises(InputError, match="of 3 exists already; give the folder of weights another"):
+        summary.export_weights(run, 3, tmp_path / "of 3")
+    with pytest.raises(InputError, match="no trained weights of individual 4: those of 2, 3 are; "):
+        summary.export_weights(run, 4, tmp_path / "of 4")
+    assert not (tmp_path / "of 4").exists()
+
+
+def test_the_header_tells_whether_the_search_was_worth_it(tmp_path):
+    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
+    told = {"no_baseline": "too\nsmall", "first_id": 3, "first_fitness": 0.5}
+    workdir.result.write_text(json.dumps(RESULT | told))
+    lines = summary.header(load_run(workdir))["search"].splitlines()
+    assert "in generation 0; trained again it has a fitness of 62.00% on" in lines[0]
+    assert lines[1] == "the small CNN is left out: too\\nsmall"
 
 
 def test_an_empty_and_a_torn_history(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 from builders import SMALL, Outcome, Table, chain, history_of, make_explorer, open_ledger
 
 from jaxevo.config import replace
-from jaxevo.run.choose import choose
-from jaxevo.run.records import Candidate
+from jaxevo.run.choose import Choice, best_of_first_generation, choose, rank_best
+from jaxevo.run.records import Candidate, Change
 from jaxevo.run.reporter import Silent
 from jaxevo.search_space.genome import Op
 from jaxevo.strategies.individual import Individual, rank
@@ -63,6 +63,69 @@ def test_the_best_by_fitness_are_trained_again_and_the_best_mean_wins(tmp_path):
     ]
 
 
+def test_the_best_are_ranked_by_their_means(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8, 0.6)
+    means = {1: 0.5, 2: 0.6, 0: 0.6}
+    fresh = Fresh({(id_, repeat): mean for id_, mean in means.items() for repeat in (0, 1)})
+    ranked = rank_best(
+        replace(SMALL, {"retrain_best": 3}), ledger, fresh, ranked=by_fitness, reporter=Silent()
+    )
+    assert [(each.id, each.fitness) for each in ranked] == [(0, 0.6), (2, 0.6), (1, 0.5)]
+    assert Choice(tuple(ranked)).winner.id == 0
+
+
+def test_without_retraining_as_many_are_ranked_as_are_kept(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, None, 0.8)
+    config = replace(SMALL, {"retrain_best": 0, "keep": 2})
+    ranked = rank_best(config, ledger, Fresh({}), ranked=by_fitness, reporter=Silent())
+    assert [(each.id, each.fitness) for each in ranked] == [(1, 0.9), (3, 0.8)]
+
+
+def newest_first(individuals: list[Individual]) -> list[Individual]:
+    """The order of a strategy that does not go by the fitness that was measured."""
+    return sorted(individuals, key=lambda individual: -individual.id)
+
+
+def test_the_strategy_says_who_is_trained_again_and_the_best_mean_wins(tmp_path):
+    ledger = ledger_of(tmp_path, 0.95, 0.9, 0.8, 0.6)
+    fresh = Fresh({(id_, repeat): 0.1 * id_ for id_ in (0, 2, 3) for repeat in (0, 1)})
+    assert choose(SMALL, ledger, fresh, ranked=newest_first, reporter=Silent()).id == 3
+    assert {id_ for id_, _ in ledger.retrainings} == {2, 3}
+    # Before evolution there was the fitness that was measured.
+    assert best_of_first_generation(SMALL, ledger, fresh, reporter=Silent()).id == 0
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_without_retraining_the_strategy_says_who_wins(tmp_path, keep: int):
+    """Also where an earlier winner stands for choice again, and however many are kept."""
+    ledger = ledger_of(tmp_path, 0.95, 0.9, None, 0.6)
+    ledger.add_change(Change("2026-11-28", 1, {"num_generations": 8}, False, winner=0))
+    config = replace(SMALL, {"retrain_best": 0, "keep": keep})
+    ranked = rank_best(config, ledger, Fresh({}), ranked=newest_first, reporter=Silent())
+    assert [each.id for each in ranked] == [3, 1, 0][:keep] + [0]
+
+
+def test_the_best_of_the_first_generation_is_trained_again_as_often(tmp_path):
+    """It is among the best here, so nothing is left to train; else it is trained by itself."""
+    ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
+    later = Individual(3, GENOMES[3], 1, (1,), fitness=0.95)
+    ledger.add_candidate(Candidate(later, 1, 1))
+    fresh = Fresh({(id_, repeat): 0.1 * id_ for id_ in (1, 3) for repeat in (0, 1)})
+    told = []
+
+    class Telling(Silent):
+        def training(self, stage, done, total, *, note):
+            told.append((stage, done, total))
+
+    first = best_of_first_generation(SMALL, ledger, fresh, reporter=Telling())
+    stage = "retraining the best of the first generation"
+    assert (first.id, first.fitness, told) == (1, 0.1, [(stage, 1, 2), (stage, 2, 2)])
+    winner = choose(SMALL, ledger, fresh, ranked=by_fitness, reporter=Silent())
+    assert winner.id == 3 and len(fresh.asked) == 4
+    assert best_of_first_generation(SMALL, ledger, fresh, reporter=Silent()) == first
+    assert len(fresh.asked) == 4
+
+
 def test_of_equals_the_older_wins(tmp_path):
     ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
     fresh = Fresh({(id_, repeat): 0.5 for id_ in (1, 2) for repeat in (0, 1)})
@@ -109,6 +172,27 @@ def test_fewer_candidates_than_are_to_be_trained_again(tmp_path):
         replace(SMALL, {"retrain_best": 3}), ledger, fresh, ranked=by_fitness, reporter=Silent()
     )
     assert (winner.id, winner.fitness) == (1, 0.6)
+
+
+@pytest.mark.parametrize(("mean", "wins"), [(0.8, True), (0.7, True), (0.6, False)])
+def test_an_earlier_winner_stays_if_it_is_still_the_best(tmp_path, mean, wins):
+    """Individual 0 won; since the run went on, 1 and 2 are the best by fitness."""
+    ledger = ledger_of(tmp_path, 0.7)
+    fresh = Fresh({(0, 0): mean, (0, 1): mean, (1, 0): 0.7, (1, 1): 0.7, (2, 0): 0.1, (2, 1): 0.1})
+    assert choose(SMALL, ledger, fresh, ranked=by_fitness, reporter=Silent()).id == 0
+    ledger.add_change(Change("2026-11-28", 1, {"num_generations": 8}, False, winner=0))
+    for id_, value in ((1, 0.9), (2, 0.8)):
+        individual = Individual(id_, GENOMES[id_], 0, operators=("random",), fitness=value)
+        ledger.add_candidate(Candidate(individual, 1, 1))
+    told = []
+
+    class Telling(Silent):
+        def training(self, stage, done, total, *, note):
+            told.append((done, total))
+
+    winner = choose(SMALL, ledger, fresh, ranked=by_fitness, reporter=Telling())
+    assert (winner.id, winner.fitness) == ((0, mean) if wins else (1, 0.7))
+    assert told == [(3, 6), (4, 6), (5, 6), (6, 6)]  # its own trainings are known
 
 
 @pytest.mark.parametrize("done", range(5))

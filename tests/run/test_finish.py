@@ -5,7 +5,6 @@ Its training is real; a table stands for the search's.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -18,18 +17,22 @@ from flax import nnx
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.datasets import Images, SearchData
+from jaxevo.networks.baselines import Baseline
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.choose import choose
+from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.final_training import FinalTrainer
 from jaxevo.run.finish import SESSION_PARTS, Finisher
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.result import Result
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
+from jaxevo.seeds import baseline_seed
 from jaxevo.training.classifier import Classifier
 from jaxevo.training.data import TrainingData
-from jaxevo.training.fit import DivergedError
+from jaxevo.training.engines import CompiledEngine
+from jaxevo.training.fit import DivergedError, fit
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +56,17 @@ def finish(data, evaluator):
 
     def finish(path, config: SearchConfig = SMALL, **fields: Any) -> Result:
         explorer = make_explorer(path, config, complexity=evaluator.builder.complexity)
-        explorer.run()
-        winner = choose(config, explorer.ledger, Table(), reporter=Silent())
+        ranked = explorer.run().ranked
+        choosing = (config, explorer.ledger, Table())
+        best = rank_best(*choosing, ranked=ranked, reporter=Silent())
+        first = None
+        if config.compare_winner:
+            first = best_of_first_generation(*choosing, reporter=Silent())
+        choice = Choice(tuple(best), first)
         defaults = {"data": data, "load_test": lambda: data.validation, "reporter": Silent()}
         about = {"config": config, "workdir": Workdir(path), "ledger": explorer.ledger}
         finisher = Finisher(**about, **defaults | {"evaluator": evaluator} | fields)
-        return finisher.run(winner)
+        return finisher.run(choice)
 
     return finish
 
@@ -183,11 +191,141 @@ def test_a_final_training_that_diverges_leaves_the_genome(tmp_path, finish, whol
     assert not Workdir(tmp_path / "diverged").result.exists()
 
 
+COMPARED: SearchConfig = replace(SMALL, {"compare_winner": True, "keep": 2})
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory, finish) -> Result:
+    """A run that keeps a second network and compares its winner."""
+    return finish(tmp_path_factory.mktemp("runs") / "compared", COMPARED)
+
+
+def test_the_winner_is_the_same_beside_others(whole, compared):
+    more = {"trainings", "baseline", "kept", "first_id", "first_fitness"}
+    one, other = (without_place_and_time(result) for result in (whole, compared))
+    assert {name for name in one if one[name] != other[name]} == more
+    pairs = zip(weights_of(whole.path), weights_of(compared.path), strict=True)
+    assert all(np.array_equal(a, b) for a, b in pairs)
+    assert (whole.baseline, whole.no_baseline, whole.kept, whole.first_id) == (None, "", (), None)
+
+
+def test_the_second_best_is_kept_with_its_weights(compared, data):
+    workdir = Workdir(compared.path)
+    means: dict[int, list[float]] = {}
+    for record in history_of(compared.path, "retraining"):
+        means.setdefault(record["id"], []).append(record["fitness"])
+    (kept,) = compared.kept
+    assert kept.id != compared.id and kept.retrained_fitness == np.mean(means[kept.id])
+    assert kept.retrained_fitness <= compared.retrained_fitness
+    genome, metadata = genome_files.load(workdir.kept / f"{kept.id}.json")
+    assert metadata["id"] == kept.id and "test_accuracy" not in metadata
+    classifier = Classifier.load(workdir.weights(kept.id))
+    assert classifier.model == genome
+    assert classifier.accuracy(data.validation) == kept.validation_accuracy
+    assert kept.parameters == classifier.builder.complexity(genome).parameters
+
+
+def test_the_small_cnn_is_trained_in_the_same_way_on_the_same_images(compared, data, evaluator):
+    """The test images are the validation images here."""
+    classifier = Classifier.load(Workdir(compared.path).baseline_weights)
+    assert classifier.model == Baseline("small_cnn")
+    baseline = compared.baseline
+    accuracy = classifier.accuracy(data.validation)
+    assert baseline.validation_accuracy == baseline.test_accuracy == accuracy
+    size = evaluator.builder.complexity(classifier.model)
+    assert (baseline.parameters, baseline.multiply_adds) == (size.parameters, size.multiply_adds)
+    # The same as trained by itself.
+    config, seed = SMALL.final_training, baseline_seed(0)
+    engine = CompiledEngine(evaluator.builder, config.batch_size)
+    prepared = engine.prepare(classifier.model, seed)
+    trained = fit(prepared, TrainingData.of(data.train), config, seed=seed)
+    alone = prepared.trainer.measure(trained.state.weights, (), data.validation)
+    assert alone.accuracy == accuracy
+    # Images that one alone classifies rightly make the difference.
+    winner = compared.classifier()
+    right = [
+        each.predict_numbers(data.validation.images) == data.validation.labels
+        for each in (winner, classifier)
+    ]
+    assert baseline.winner_alone == np.sum(right[0] & ~right[1])
+    assert baseline.baseline_alone == np.sum(right[1] & ~right[0])
+
+
+def test_the_best_of_the_first_generation_is_in_the_result(compared):
+    first = [line for line in history_of(compared.path, "individual") if line["generation"] == 0]
+    best = max((line for line in first if line["fitness"]), key=lambda line: line["fitness"])
+    assert compared.first_id == best["id"]
+    retrained = [
+        line["fitness"]
+        for line in history_of(compared.path, "retraining")
+        if line["id"] == best["id"]
+    ]
+    assert compared.first_fitness == np.mean(retrained) and len(retrained) == 2
+    winner = history_of(compared.path, "individual")[compared.id]
+    assert compared.generation == winner["generation"]
+
+
+def test_a_result_with_others_is_read_back_as_it_was_written(compared):
+    assert load_run(Workdir(compared.path)).result == compared
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_others_resume_to_the_same_end_and_the_test_is_read_once(
+    tmp_path, finish, compared, data, place
+):
+    loaded = []
+
+    def load_test() -> Images:
+        loaded.append(True)
+        return data.validation
+
+    class Interrupted(Silent):
+        stages: list[str] = []
+
+        def training(self, stage: str, *_: Any, note: str) -> None:
+            if stage not in self.stages:
+                self.stages.append(stage)
+                if len(self.stages) == place + 1:
+                    raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        finish(tmp_path, COMPARED, reporter=Interrupted(), load_test=load_test)
+    assert loaded == []
+    result = finish(tmp_path, COMPARED, load_test=load_test)
+    assert loaded == [True]
+    assert without_place_and_time(result) == without_place_and_time(compared)
+
+
+def test_images_too_small_for_the_small_cnn_leave_it_out(tmp_path, finish, data, evaluator):
+    tiny = Images(np.ascontiguousarray(data.train.images[:, :3, :3]), data.train.labels)
+    few = SearchData("digits", tiny, tiny, data.class_names)
+    builder = NetworkBuilder(SMALL.network, few.image_shape, few.num_classes)
+    small = Evaluator(SMALL, builder, TrainingData.of(tiny), validation=tiny)
+    result = finish(tmp_path, COMPARED, data=few, evaluator=small, load_test=None)
+    assert result.baseline is None
+    assert result.no_baseline == "small_cnn needs images of at least 4x4 pixels, these have 3x3"
+    assert not Workdir(tmp_path).baseline_weights.exists()
+
+
+def test_others_that_fail_are_told_of_and_the_run_does_not_fail(tmp_path, finish, monkeypatch):
+    train = FinalTrainer.train
+
+    def failing(self, model, seed, checkpoints, *, stage, identity):
+        if stage != "final training":
+            raise DivergedError("the loss was nan in epoch 1")
+        return train(self, model, seed, checkpoints, stage=stage, identity=identity)
+
+    monkeypatch.setattr(FinalTrainer, "train", failing)
+    reporter = Silent()
+    result = finish(tmp_path, COMPARED, reporter=reporter)
+    assert (result.kept, result.baseline) == ((), None)
+    assert result.no_baseline == "the loss was nan in epoch 1"
+    assert any("is not kept: the loss was nan" in message for message in reporter.messages)
+
+
 def test_another_batch_size_has_an_engine_of_its_own(evaluator, data):
-    about: dict[str, Any] = {"workdir": None, "data": data, "load_test": None, "ledger": None}
-    about |= {"evaluator": evaluator, "reporter": Silent()}
-    same = Finisher(config=SMALL, **about)
-    assert same._engine() is evaluator.engine
-    larger = dataclasses.replace(same, config=replace(SMALL, {"final_batch_size": 48}))
-    engine = larger._engine()
+    assert FinalTrainer(SMALL, evaluator, Silent()).engine is evaluator.engine
+    larger = FinalTrainer(replace(SMALL, {"final_batch_size": 48}), evaluator, Silent())
+    engine: Any = larger.engine
     assert engine.trainer.batch_size == 48 and engine.stopwatch is evaluator.stopwatch
+    assert larger.engine is engine  # for all networks that are kept

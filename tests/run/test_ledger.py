@@ -9,7 +9,7 @@ import pytest
 from builders import SMALL, chain, history_of, make_explorer, open_ledger
 
 from jaxevo.files import FileError
-from jaxevo.run.records import Candidate, Retraining, Stagnation, Stop
+from jaxevo.run.records import Candidate, Change, Retraining, Stagnation, Stop
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.strategies.individual import Individual
 
@@ -26,8 +26,8 @@ def candidate(id_: int, fitness: float | None, **fields) -> Candidate:
 def test_a_new_ledger_knows_nothing(tmp_path):
     ledger = open_ledger(tmp_path)
     assert ledger.candidates == ledger.retrainings == {}
-    assert ledger.stagnations == [] and ledger.stop is None
-    assert ledger.trainings == 0
+    assert ledger.stagnations == ledger.changes == [] and ledger.stop is None
+    assert ledger.trainings == ledger.earlier_retrainings == 0
     assert ledger.generation(0) == [] and ledger.trained(chain(1)) is None
 
 
@@ -81,11 +81,38 @@ def test_what_is_not_on_the_disk_is_not_known(tmp_path, monkeypatch):
             (ledger.add_retraining, Retraining(0, 0, 0.4)),
             (ledger.add_stagnations, [Stagnation("soft", 3, 0)]),
             (ledger.add_stop, Stop("by hand")),
+            (ledger.add_change, CHANGE),
         ):
             with pytest.raises(OSError, match="No space left"):
                 add(record)
     assert ledger.candidates == ledger.retrainings == {} and ledger.trainings == 0
-    assert ledger.stagnations == [] and ledger.stop is None
+    assert ledger.stagnations == ledger.changes == [] and ledger.stop is None
+
+
+CHANGE = Change("2026-11-28", 1, {"num_generations": 8}, lifts_stop=True)
+
+
+def test_a_change_lifts_the_stop_and_another_session_can_end_the_run(tmp_path):
+    ledger = open_ledger(tmp_path)
+    ledger.add_stop(Stop("by hand"))
+    ledger.add_session({"train": 1.0})
+    ledger.add_change(CHANGE)
+    for each in (ledger, open_ledger(tmp_path)):
+        assert each.stop is None and each.changes == [CHANGE]
+    open_ledger(tmp_path).add_session({"train": 2.0})
+    open_ledger(tmp_path).add_session({"train": 3.0})
+    sessions = [line["session_seconds"] for line in history_of(tmp_path, "session")]
+    assert sessions == [{"train": 1.0}, {"train": 2.0}]
+
+
+def test_retrainings_from_before_a_change_are_counted(tmp_path):
+    ledger = open_ledger(tmp_path)
+    ledger.add_candidate(candidate(0, 0.5))
+    ledger.add_retraining(Retraining(0, 0, 0.4))
+    ledger.add_change(CHANGE)
+    ledger.add_retraining(Retraining(0, 1, 0.4))
+    for each in (ledger, open_ledger(tmp_path)):
+        assert (len(each.retrainings), each.earlier_retrainings) == (2, 1)
 
 
 def test_the_session_that_ends_a_run_is_recorded_once(tmp_path):

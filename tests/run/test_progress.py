@@ -11,7 +11,7 @@ import pytest
 from builders import chain
 from rich.console import Console
 
-from jaxevo.config import EvolutionConfig, SearchConfig
+from jaxevo.config import EvolutionConfig, SearchConfig, replace
 from jaxevo.run.progress import RunReporter, reading
 from jaxevo.run.records import Candidate
 from jaxevo.strategies.individual import Individual
@@ -156,6 +156,28 @@ def test_terminal_shows_the_run_from_the_first_second_in_whole_words(width: int)
     assert doing == "training, 67 min so far"  # 370 s were left at 50 s, and are over
     reporter.stage("testing", 0, 1)
     assert look(4001, "evaluate")[3] == "testing 0/1"
+
+
+def test_the_time_left_counts_the_final_trainings_one_after_the_other():
+    told = []
+
+    class Telling(Left):
+        def total(self, final_epochs: int = 0) -> float:
+            told.append(final_epochs)
+            return 1.0
+
+    config = replace(CONFIG, {"keep": 2, "compare_winner": True, "final_epochs": 4})
+    reporter = RunReporter(config, Console(file=io.StringIO(), force_terminal=True))
+    reporter.begin(Telling())  # type: ignore[arg-type]
+    told.clear()
+    reporter.training("final training", 4, 4, note="")
+    # The second fails after an epoch.
+    reporter.stage("final training of individual 7", 0, 4)
+    reporter.training("final training of individual 7", 1, 4, note="")
+    reporter.stage("final training of the small CNN", 0, 4)
+    reporter.training("final training of the small CNN", 2, 4, note="")
+    reporter.stage("testing", 0, 1)
+    assert told == [4, 4, 5, 8, 10, 12]
 
 
 def test_terminal_shows_no_line_a_candidate():

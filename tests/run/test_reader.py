@@ -24,6 +24,7 @@ from jaxevo.config.presets import ADDED_LATER
 from jaxevo.errors import InputError
 from jaxevo.files import FileError
 from jaxevo.run.reader import load_run
+from jaxevo.run.records import Change
 from jaxevo.strategies.regularized import RegularizedEvolution
 
 
@@ -71,6 +72,9 @@ def test_replay_has_the_population_of_the_search_at_every_moment(tmp_path, matin
         )
 
 
+CHANGE = Change("2026-11-28", 5, {"num_generations": 3}, lifts_stop=True)
+
+
 @pytest.mark.parametrize(
     ("line", "changes", "message"),
     [
@@ -102,6 +106,9 @@ def test_replay_has_the_population_of_the_search_at_every_moment(tmp_path, matin
         (6, {"kind": "stagnation", "event": "soft", "best": 3}, "would not avoid stagnation"),
         (6, {"kind": "retraining", "id": 8, "seed": 0}, "individual 8 is not"),
         (6, {"kind": "retraining", "seed": []}, "seed is \\[\\]"),
+        (6, {"kind": "change"}, "settings is missing"),
+        (6, CHANGE.to_dict() | {"winner": 8}, "individual 8 is not an earlier one"),
+        (6, CHANGE.to_dict() | {"winner": 1}, "individual 1 is not an earlier one with a fitness"),
     ],
 )
 def test_records_that_cannot_be_used(tmp_path, line, changes, message):
@@ -133,6 +140,12 @@ def test_a_record_of_another_kind_is_passed_over(tmp_path):
         ({"device": 3}, "device is 3"),
         ({"versions": {"jax": None}}, "versions: jax is None"),
         ({"schema": 2}, "schema 2"),
+        ({"changes": {}}, "changes is {}"),
+        ({"changes": [{}]}, "change 1: settings is missing"),
+        (
+            {"changes": [CHANGE.to_dict() | {"settings": {"num_generations": "3"}}]},
+            "num_generations is '3'",
+        ),
     ],
 )
 def test_a_damaged_config(tmp_path, changes, message):

@@ -10,7 +10,7 @@ from builders import chain
 
 from jaxevo.checked import CheckedFields
 from jaxevo.files import FileError
-from jaxevo.run.records import Candidate, Retraining, Stagnation, Stop
+from jaxevo.run.records import Candidate, Change, Retraining, Stagnation, Stop
 from jaxevo.strategies.individual import Individual
 
 
@@ -78,6 +78,32 @@ def test_stagnations_and_stops_are_read_back_as_they_were_written():
     assert stagnation.to_dict()["kind"] == "stagnation" and stop.to_dict()["kind"] == "stop"
     assert Stagnation.read(read_back(stagnation.to_dict())) == stagnation
     assert Stop.read(read_back(stop.to_dict())) == stop
+
+
+CHANGE = Change("2026-11-28T12:00:00", 2, {"num_generations": 8, "final_warmup": 0.1}, True)
+
+
+@pytest.mark.parametrize(
+    "change", [CHANGE, Change("2026-11-28T12:00:00", 2, {}, False, 0, 0.9, None)]
+)
+def test_changes_are_read_back_as_they_were_written(change: Change):
+    assert change.to_dict()["kind"] == "change"
+    assert Change.read(read_back(change.to_dict())) == change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"time": 3}, "time is 3, not of type str"),
+        ({"settings": []}, r"settings is \[\], not of type dict"),
+        ({"settings": {"final_epochs": float("inf")}}, "final_epochs is inf"),
+        ({"lifts_stop": 1}, "lifts_stop is 1, not of type bool"),
+        ({"winner": 0.5}, "winner is 0.5, not of type int"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(change: dict[str, Any], reason: str):
+    with pytest.raises(FileError, match=f"line 3.*: {reason}"):
+        Change.read(read_back(CHANGE.to_dict() | change))
 
 
 @pytest.mark.parametrize(

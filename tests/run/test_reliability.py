@@ -28,7 +28,7 @@ TINY = (
     "--preset=quick --population_size=4 --num_offspring=4 --num_generations=3 --max_nodes=3 "
     "--channels=2 --epochs=4 --num_normal_cells=1 --train_examples=300 --batch_size=32 "
     "--retrain_best=2 --retrain_seeds=2 --final_epochs=6 --final_batch_size=32 "
-    "--mating_pool=survivors"
+    "--mating_pool=survivors --nocompare_winner"
 ).split()
 NUM_LINES = (
     16 + 4 + 1

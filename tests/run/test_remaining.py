@@ -24,7 +24,8 @@ DOCS = pathlib.Path(__file__).parents[2] / "docs"
 # an AMD EPYC that other jobs used too, 2026-11-28. A candidate is its generation, and the seconds
 # of its training and its measurement unless it was isomorphic to an earlier one.
 RECORDED = json.loads((pathlib.Path(__file__).parent / "recorded_seconds.json").read_text())
-DIGITS = replace(SearchConfig(engine="native"), preset("quick", 1437))
+# They compared no winner.
+DIGITS = replace(SearchConfig(engine="native"), preset("quick", 1437) | {"compare_winner": False})
 
 
 class Clock:
@@ -43,6 +44,7 @@ def ledger_of(candidates: list[Candidate], retrainings: list[Retraining] | None 
         trainings=sum(candidate.reused is None for candidate in candidates),
         stop=None,
         best_accuracy=0.5,
+        earlier_retrainings=0,
     )
 
 
@@ -171,6 +173,28 @@ def test_it_counts_everything_to_the_end():
     assert left.choice() == pytest.approx((15 * 3 + 5 * 6) / 20)
 
 
+def test_it_counts_the_comparison_of_the_winner_and_what_is_kept():
+    config = replace(COUNTED, {"keep": 2, "compare_winner": True})
+    left = remaining_of(config, ledger_of([candidate(0, 2.0)]))
+    # Two more trainings of the best of the first generation; the second best and the small CNN.
+    assert left.choice() == pytest.approx(8 * 2.0)
+    assert left.final() == pytest.approx(3 * 10.0)
+    assert left.total(10) == pytest.approx(20.0)  # the winner's training is done
+    # Once the winner is chosen, it is of no account how many trainings that took.
+    left.chosen = True
+    assert (left.search(), left.choice()) == (0, 0) and left.total() == left.final()
+
+
+def test_retrainings_from_before_the_run_was_continued_do_not_count():
+    again = [Retraining(0, k, 0.5, seconds={"train": 3.0}) for k in range(6)]
+    ledger = ledger_of([candidate(k, 3.0) for k in range(40)], again)
+    ended = remaining_of(COUNTED, ledger)
+    assert (ended.search(), ended.choice()) == (0, 0)
+    ledger.earlier_retrainings = 6
+    assert ended.search() == pytest.approx(10 * 3.0)
+    assert ended.choice() == pytest.approx(6 * 3.0)
+
+
 @pytest.mark.parametrize("end", [{"stop": "the time limit"}, {"best_accuracy": 0.9}])
 def test_nothing_is_left_of_a_search_that_has_ended(end):
     ledger = ledger_of([candidate(0, 3.0)])
@@ -209,3 +233,9 @@ def test_time_is_over_once_the_rest_is_needed_for_what_follows():
     limited = remaining_of(COUNTED, ledger, clock=clock, time_limit=100.0)
     for clock.now, over in ((71.1, False), (71.3, True)):
         assert limited.out_of_time() == over and not unlimited.out_of_time()
+    # Two more of the best of the first generation and two more final trainings: 24 s more.
+    more = replace(COUNTED, {"keep": 2, "compare_winner": True})
+    clock = Clock()
+    limited = remaining_of(more, ledger, clock=clock, time_limit=100.0)
+    for clock.now, over in ((42.3, False), (42.5, True)):
+        assert limited.out_of_time() == over

@@ -11,7 +11,7 @@ from builders import chain
 from builders_runs import make_result
 
 from jaxevo.files import FileError, read_json, write_json
-from jaxevo.run.result import Result, read_result
+from jaxevo.run.result import BaselineScores, Kept, Result, read_result
 from jaxevo.run.workdir import Workdir
 
 GENOMES = {0: chain(1), 7: chain(2)}
@@ -25,15 +25,44 @@ def workdir(tmp_path: pathlib.Path) -> Workdir:
 
 @pytest.fixture
 def result(workdir: Workdir) -> Result:
-    parts = {"compile": 1.0, "train": 60.0, "evaluate": 2.0, "final": 10.0}
-    return make_result(workdir.path, GENOMES[7], id=7, seconds=parts)
+    return make_result(
+        workdir.path,
+        GENOMES[7],
+        id=7,
+        seconds={"compile": 1.0, "train": 60.0, "evaluate": 2.0, "final": 10.0},
+        earlier_tests=(0.9,),
+        generation=3,
+        first_id=0,
+        first_fitness=0.9,
+        baseline=BaselineScores(19_258, 100_000, 0.94, 0.95, 9, 7),
+        kept=(Kept(0, 0.9, 0.91, 1000),),
+    )
 
 
-@pytest.mark.parametrize("tested", [True, False])
-def test_a_result_is_read_back_as_it_was_written(workdir, result, tested: bool):
-    result = result if tested else dataclasses.replace(result, **UNTESTED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        UNTESTED,
+        {"baseline": None, "no_baseline": "the images are too small", "kept": ()},
+        {"baseline": BaselineScores(1, 1, 0.5, None, 0, 0)},
+    ],
+)
+def test_a_result_is_read_back_as_it_was_written(workdir, result, change: dict[str, Any]):
+    result = dataclasses.replace(result, **change)
     write_json(workdir.result, result.to_dict())
     assert read_result(workdir, GENOMES, searched=True) == result
+
+
+def test_a_result_of_an_earlier_version_lacks_later_values(workdir, result):
+    document = result.to_dict()
+    came_later = {"generation", "first_id", "first_fitness", "baseline", "no_baseline", "kept"}
+    for name in {"earlier_tests", *came_later}:
+        del document[name]
+    write_json(workdir.result, document)
+    none = dict.fromkeys(came_later) | {"no_baseline": "", "kept": (), "earlier_tests": ()}
+    later = dataclasses.replace(result, **none)
+    assert read_result(workdir, GENOMES, searched=True) == later
 
 
 def test_the_document_has_every_field_but_genome_and_path(result):
@@ -65,6 +94,10 @@ def test_a_result_is_not_one_of_a_search_that_goes_on(workdir, result):
         ({"candidates": 2.5}, "candidates is 2.5, not of type int"),
         ({"seconds": {"train": 1.0}}, "final is missing"),
         ({"seconds": 7}, "seconds is 7, not of type dict"),
+        ({"baseline": 7}, "baseline is 7, not of type dict"),
+        ({"baseline": {}}, "baseline: parameters is missing"),
+        ({"kept": [7]}, r"kept\[0\] is 7, not of type dict"),
+        ({"kept": [{"id": 3}]}, "kept: individual 3 is not one of this history"),
     ],
 )
 def test_a_damaged_result_is_refused_by_name(workdir, result, change: dict[str, Any], reason: str):

@@ -9,6 +9,7 @@ import functools
 import itertools
 import json
 import os
+import shutil
 from typing import Any
 
 import faults
@@ -111,6 +112,119 @@ def test_a_finished_run_called_again_returns_the_same_result_and_does_nothing(ma
     assert again | {history: 0} == files | {history: 0}
     assert load_run(Workdir(whole.path)).result == whole
     assert reporter.messages == []
+
+
+SHORT: SearchConfig = replace(TINY, {"num_generations": 0, "final_epochs": 1})
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory, make) -> Result:
+    """A run of the first generation, with a shorter final training."""
+    return run_search(make(tmp_path_factory.mktemp("runs") / "short", SHORT), Silent())
+
+
+def continued(result: Result, path):
+    """A copy of a run's folder, which tests go on with."""
+    return shutil.copytree(result.path, path)
+
+
+class InterruptingAt(Silent):
+    """Interrupts after the first candidate, or the first step of another stage."""
+
+    def __init__(self, stage: str):
+        super().__init__()
+        self.stage = stage
+
+    def candidate(self, candidate, strategy) -> None:
+        self.training("a candidate", note="")
+
+    def training(self, stage: str, *_: Any, note: str) -> None:
+        if stage == self.stage:
+            raise KeyboardInterrupt
+
+
+STAGES = ("a candidate", "a candidate", "retraining the best", "final training")
+
+
+@pytest.mark.parametrize("moments", [(), STAGES], ids=["at once", "interrupted"])
+def test_a_continued_run_is_the_run_that_was_begun_so(tmp_path, make, short, whole, moments):
+    path = continued(short, tmp_path / "run")
+    kinds = ("individual", "stagnation")
+    for stage in moments:
+        with pytest.raises(KeyboardInterrupt):
+            run_search(make(path, continues=True), InterruptingAt(stage))
+        assert load_run(Workdir(path)).result is None
+    # Given again, the change is made already, so the call without it does the same.
+    result = run_search(make(path, continues=not moments), Silent())
+    for kind in kinds:
+        assert history_of(path, kind) == history_of(whole.path, kind)
+    assert len(history_of(path, "change")) == 1
+    # The best of the longer run were trained again, and perhaps others before.
+    again = {(line["id"], line["seed"]): line for line in history_of(path, "retraining")}
+    for line in history_of(whole.path, "retraining"):
+        assert again[line["id"], line["seed"]] == line
+    # Only what was done in between is more than in the run that was begun so.
+    assert result.earlier_tests == (short.test_accuracy,)
+    counted = {"earlier_tests": (), "trainings": whole.trainings}
+    assert without_place_and_time(result) | counted == without_place_and_time(whole)
+    for name in ("best.json", "result.json"):
+        assert (path / name).exists()
+    weights = [weights_of(each) for each in (path, whole.path)]
+    assert weights[0].keys() == weights[1].keys()
+    assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def weights_of(path) -> dict[str, np.ndarray]:
+    return checkpoints.load_weights(Workdir(path).best_weights)[1]
+
+
+def test_another_final_training_has_the_same_winner_and_another_network(tmp_path, make, short):
+    path = continued(short, tmp_path / "run")
+    config = replace(SHORT, {"final_epochs": 4, "final_schedule": "cosine"})
+    told = []
+
+    class Telling(Silent):
+        def training(self, stage, done, total, *, note):
+            told.append((stage, done, total))
+
+    result = run_search(make(path, config, continues=True), Telling())
+    assert told == [("final training", number, 4) for number in (1, 2, 3, 4)]  # from the start
+    assert (result.id, result.retrained_fitness) == (short.id, short.retrained_fitness)
+    begun = run_search(make(tmp_path / "begun", config), Silent())
+    weights = [weights_of(each) for each in (path, begun.path)]
+    assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert result.validation_accuracy == begun.validation_accuracy
+    # Again it is complete.
+    assert run_search(make(path, config, continues=True), Interrupting(1)) == result
+
+
+def test_a_run_that_its_time_limit_ended_goes_on_to_the_same_end(tmp_path, make, whole):
+    first = run_search(make(tmp_path, time_limit=1e-9), Silent())
+    assert first.candidates == 1
+    reporter = Silent()
+    result = run_search(make(tmp_path, continues=True), reporter)
+    assert reporter.messages[0] == "continued after 1 candidates beyond the time limit"
+    assert history_of(tmp_path, "individual") == history_of(whole.path, "individual")
+    assert (result.id, result.test_accuracy) == (whole.id, whole.test_accuracy)
+    # Without another limit there is nothing to lift.
+    assert run_search(make(tmp_path, continues=True), Interrupting(1)) == result
+
+
+def test_a_compared_winner_is_the_same_winner(tmp_path, make, whole):
+    config = replace(TINY, {"compare_winner": True})
+    result = run_search(make(tmp_path / "run", config), Silent())
+    assert (result.id, result.test_accuracy) == (whole.id, whole.test_accuracy)
+    assert history_of(result.path, "individual") == history_of(whole.path, "individual")
+    first = [
+        line for line in history_of(result.path, "retraining") if line["id"] == result.first_id
+    ]
+    assert result.first_fitness == np.mean([line["fitness"] for line in first])
+    assert result.baseline is not None
+    # A finished run is compared later with the same outcome.
+    path = continued(whole, tmp_path / "later")
+    later = run_search(make(path, config, continues=True), Silent())
+    same = {"earlier_tests": ()}
+    assert without_place_and_time(later) | same == without_place_and_time(result)
 
 
 def test_the_winner_alone_is_that_of_the_whole_run(tmp_path, make, whole):

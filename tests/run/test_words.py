@@ -10,16 +10,20 @@ import subprocess
 import pytest
 from builders_runs import make_result
 
+from jaxevo.run.result import BaselineScores
 from jaxevo.run.words import (
     accuracy_line,
     commands_of,
     format_duration,
     result_lines,
     where_time_went,
+    worth_lines,
 )
 
 RESULT = make_result(
     pathlib.Path("runs/a"),
+    id=7,
+    retrained_fitness=0.97,
     validation_accuracy=0.9512,
     test_accuracy=0.9634,
     test_interval=(0.9401, 0.9789),
@@ -31,6 +35,9 @@ RESULT = make_result(
     memo_hits=50,
     failures=3,
     session_seconds={"compile": 25.0, "train": 50.0, "other": 25.0},
+    generation=None,
+    first_id=None,
+    first_fitness=None,
 )
 
 
@@ -68,6 +75,78 @@ def test_without_test_images_no_test_accuracy_is_told():
     untested = dataclasses.replace(RESULT, **fields)
     assert accuracy_line(untested) == "validation accuracy 95.12%"
     assert not any("test" in line for line in result_lines(untested))
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"generation": 3}, "the winner was born in generation 3"),
+        (
+            {"generation": 3, "first_id": 2, "first_fitness": 0.9549},
+            "the winner was born in generation 3; trained again it has a fitness of 97.00% on "
+            "validation images, the best of the first generation 95.49%: the search gained 1.51 "
+            "points",
+        ),
+        (
+            {"generation": 3, "first_id": 2, "first_fitness": 0.98},
+            "the winner was born in generation 3; trained again it has a fitness of 97.00% on "
+            "validation images, the best of the first generation 98.00%: the search gained nothing "
+            "(-1.00 points)",
+        ),
+        (
+            {"generation": 0, "first_id": 7, "first_fitness": 0.97},
+            "the winner was born in generation 0 and is the best of it: the search gained nothing",
+        ),
+    ],
+)
+def test_what_the_search_gained(fields, line):
+    assert worth_lines(dataclasses.replace(RESULT, **fields)) == [line]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "alone", "answer", "outcome"),
+    [
+        (0.90, (900, 117), "yes", "the winner is better by 6.34 points, which chance hardly"),
+        (
+            0.96,
+            (30, 20),
+            "perhaps",
+            "the winner is better by 0.34 points, which chance may explain",
+        ),
+        (0.9634, (5, 5), "no", "the winner is not better"),
+        (0.97, (20, 30), "no", "the winner lost to it by 0.66 points, which chance may explain"),
+        (0.99, (10, 338), "no", "the winner lost to it by 2.66 points, which chance hardly"),
+    ],
+)
+def test_whether_the_search_was_worth_it(accuracy, alone, answer, outcome):
+    baseline = BaselineScores(19_258, 100_000, 0.5, accuracy, *alone)
+    (line,) = worth_lines(dataclasses.replace(RESULT, baseline=baseline))
+    assert line.startswith(
+        f"was the search worth it? {answer}: the small hand-designed CNN (19,258"
+    )
+    assert f"has a test accuracy of {accuracy:.2%}; {outcome}" in line
+    assert line in result_lines(dataclasses.replace(RESULT, baseline=baseline))
+
+
+def test_without_test_images_the_validation_tells_whether_it_was_worth_it():
+    untested = {"test_accuracy": None, "test_interval": None, "test_images": None}
+    baseline = BaselineScores(19_258, 100_000, 0.9612, None, 3, 9)
+    (line,) = worth_lines(dataclasses.replace(RESULT, **untested, baseline=baseline))
+    assert "has a validation accuracy of 96.12%; the winner lost to it by 1.00 points" in line
+
+
+def test_why_the_small_cnn_is_left_out():
+    reason = "small_cnn needs images of at least 4x4 pixels, these have 3x3"
+    assert worth_lines(dataclasses.replace(RESULT, no_baseline=reason)) == [
+        f"the small CNN is left out: {reason}"
+    ]
+
+
+def test_test_accuracies_that_were_known_before_are_told():
+    continued = dataclasses.replace(RESULT, earlier_tests=(0.95, 0.9612))
+    assert result_lines(continued)[1] == (
+        "the run was continued when its test accuracy was known: 95.00%, 96.12%"
+    )
 
 
 def test_no_time_went_anywhere_in_no_time():

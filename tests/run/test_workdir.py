@@ -61,6 +61,20 @@ def test_differences_are_named(workdir: Workdir):
     )
 
 
+def test_where_the_run_can_be_continued_so_the_flag_is_named(workdir: Workdir):
+    workdir.open(SearchConfig(), {"data": "abc"})
+    longer = replace(SearchConfig(), {"num_generations": 300})
+    with pytest.raises(FileError) as caught:
+        workdir.open(longer, {"data": "abc"})
+    assert str(caught.value).endswith(
+        "(num_generations was 200, is 300); give the same flags to go on with it, --continue to "
+        "change that, or another --workdir"
+    )
+    with pytest.raises(FileError) as caught:
+        workdir.open(longer, {"data": "def"})
+    assert "--continue" not in str(caught.value)
+
+
 def test_settings_of_other_versions_are_differences(workdir: Workdir):
     document = workdir.open(SearchConfig(), {})
     document["config"]["islands"] = document["config"].pop("seed")
@@ -153,7 +167,7 @@ def test_lock_says_nothing_about_other_runs(tmp_path: pathlib.Path):
 def test_paths_are_all_different(workdir: Workdir):
     properties = [name for name, value in vars(Workdir).items() if isinstance(value, property)]
     paths = {getattr(workdir, name) for name in properties}
-    assert len(paths) == len(properties) == 7
+    assert len(paths) == len(properties) == 9
     assert json.dumps(sorted(str(path.relative_to(workdir.path)) for path in paths)) == json.dumps(
         [
             "best",
@@ -162,7 +176,9 @@ def test_paths_are_all_different(workdir: Workdir):
             "checkpoints/search",
             "config.json",
             "history.jsonl",
+            "kept",
             "result.json",
+            "small_cnn",
         ]
     )
 
@@ -179,7 +195,10 @@ def test_the_folder_is_made_and_locked_within_the_block(tmp_path: pathlib.Path):
 
 @pytest.mark.parametrize(
     "name",
-    ["config.json", "history.jsonl", "best.json", "result.json", "lock", "best", "checkpoints"],
+    [
+        *("config.json", "history.jsonl", "best.json", "result.json", "lock"),
+        *("best", "checkpoints", "kept", "small_cnn"),
+    ],
 )
 @pytest.mark.parametrize("kind", ["link", "pipe", "wrong kind"])
 def test_files_that_lie_elsewhere_or_are_none_are_refused(tmp_path, name: str, kind: str):
@@ -190,7 +209,7 @@ def test_files_that_lie_elsewhere_or_are_none_are_refused(tmp_path, name: str, k
         path.symlink_to(elsewhere)
     elif kind == "pipe":
         os.mkfifo(path)
-    elif name in ("best", "checkpoints"):
+    elif "." not in name and name != "lock":
         path.touch()
     else:
         path.mkdir()
