@@ -21,7 +21,7 @@ from jaxevo.config.network import NetworkConfig, TrainingConfig
 RESIZE_METHODS = ("stretch", "mnist_box")
 BACKGROUNDS = ("auto", "white", "black")
 STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided")
-FITNESSES = ("accuracy", "likelihood")
+FITNESSES = ("accuracy", "likelihood", "speed")
 ENGINES = ("auto", "native", "universal", "compiled")
 
 
@@ -98,8 +98,9 @@ class SearchConfig:
     )
     fitness: str = setting(
         "accuracy",
-        "what candidates are selected by, on the validation images: accuracy, or likelihood, the "
-        "geometric mean of the probabilities given to the true classes",
+        "what candidates are selected by: accuracy on the validation images; likelihood, the "
+        "geometric mean of the probabilities given to their true classes; speed of learning, the "
+        "same of the training images over the whole training",
         FITNESSES,
     )
     max_trainings: int = setting(

@@ -41,15 +41,16 @@ class Evaluation:
     # Seconds by part: compile, train, evaluate.
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     cross_entropy: float | None = None  # on the same images as the accuracy, in nats
+    loss: float | None = None  # of the training, mean over its epochs
 
     def fitness(self, kind: str) -> float | None:
         """The fitness of this kind (`config.FITNESSES`); None for a failure.
 
-        The likelihood is exp of minus the cross entropy, so it lies in (0, 1] like the accuracy.
+        Likelihood and speed are exp of minus a mean loss, so they lie in (0, 1] like the accuracy.
+        The sum of training losses ranks architectures: Ru et al. 2021, arXiv 2006.04492.
         """
-        if kind == "likelihood" and self.cross_entropy is not None:
-            return math.exp(-self.cross_entropy)
-        return self.accuracy
+        loss = {"likelihood": self.cross_entropy, "speed": self.loss}.get(kind)
+        return self.accuracy if loss is None else math.exp(-loss)
 
 
 class Evaluator:
@@ -136,7 +137,8 @@ class Evaluator:
                 measured = batched.measure(trained, self.validation)
         share = {part: seconds / len(genomes) for part, seconds in lap.items()}
         results = list(zip(measured, losses, strict=True))[: len(genomes)]
-        return [_of_loss(scores, loss, share) for scores, loss in results]
+        evaluations = [_of_training(scores, loss) for scores, loss in results]
+        return [dataclasses.replace(each, seconds=share) for each in evaluations]
 
     def evaluate(self, genome: Genome, seed: Seed) -> Evaluation:
         """Fitness of a genome after the search's training; never raises for a candidate."""
@@ -146,15 +148,21 @@ class Evaluator:
 
     def _evaluate(self, genome: Genome, seed: Seed) -> Evaluation:
         try:
-            return _of_measurement(self.train(genome, seed))
+            return _of_training(*self.train(genome, seed))
         except DivergedError as error:
             return Evaluation(None, str(error))
         except _FAILURES as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             return Evaluation(None, reason, traceback.format_exc())
 
-    def train(self, genome: Genome, seed: Seed) -> Measurement:
-        """Scores of a genome after the search's training; raises what that raises."""
+    def train(self, genome: Genome, seed: Seed) -> tuple[Measurement, float]:
+        """Scores after the search's training and its mean loss; raises what that raises."""
+        losses: list[float] = []
+
+        def on_epoch(epoch: int, loss: float) -> None:
+            losses.append(loss)
+            self.on_epoch(epoch, self.config.training.epochs)
+
         with self.stopwatch.part("train"):
             prepared = self.engine.prepare(genome, seed)
             trained = fit(
@@ -162,24 +170,17 @@ class Evaluator:
                 self.data,
                 self.config.training,
                 seed=seed,
-                on_epoch=lambda epoch, _: self.on_epoch(epoch, self.config.training.epochs),
+                on_epoch=on_epoch,
             )
         with self.stopwatch.part("evaluate"):
             weights = trained.state.weights
-            return prepared.trainer.measure(weights, prepared.inputs, self.validation)
+            scores = prepared.trainer.measure(weights, prepared.inputs, self.validation)
+        return scores, float(np.mean(losses))
 
 
-def _of_loss(scores: Measurement, loss: float, seconds: Mapping[str, float]) -> Evaluation:
-    if math.isfinite(loss):
-        return dataclasses.replace(_of_measurement(scores), seconds=seconds)
-    return Evaluation(None, f"the loss was {loss}; a lower learning rate may help", seconds=seconds)
-
-
-def _of_measurement(scores: Measurement) -> Evaluation:
-    """A cross entropy that is not finite is a failure: the last step can spoil the weights."""
-    if math.isfinite(scores.cross_entropy):
-        return Evaluation(scores.accuracy, cross_entropy=scores.cross_entropy)
-    return Evaluation(
-        None,
-        f"the validation cross entropy is {scores.cross_entropy}; a lower learning rate may help",
-    )
+def _of_training(scores: Measurement, loss: float) -> Evaluation:
+    """A loss that is not finite is a failure, and so is a last step that spoils the weights."""
+    for what, value in (("loss", loss), ("validation cross entropy", scores.cross_entropy)):
+        if not math.isfinite(value):
+            return Evaluation(None, f"the {what} was {value}; a lower learning rate may help")
+    return Evaluation(scores.accuracy, cross_entropy=scores.cross_entropy, loss=loss)

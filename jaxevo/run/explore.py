@@ -176,6 +176,7 @@ class Explorer:
                 reused=trained.id,
                 accuracy=trained.accuracy,
                 cross_entropy=trained.cross_entropy,
+                loss=trained.loss,
             )
         else:
             evaluation = self.evaluate(self._jobs(candidate))
@@ -188,6 +189,7 @@ class Explorer:
                 traceback=evaluation.details,
                 accuracy=evaluation.accuracy,
                 cross_entropy=evaluation.cross_entropy,
+                loss=evaluation.loss,
             )
         self.ledger.add_candidate(record)
         return record

@@ -40,6 +40,7 @@ class Candidate:
     # Of its training on the validation images; None for a failure. Fitness is made of one of them.
     accuracy: float | None = None
     cross_entropy: float | None = None  # None in histories before version 0.4.0 too
+    loss: float | None = None  # of the training itself, mean over its epochs; None as before
 
     @property
     def id(self) -> int:
@@ -61,6 +62,7 @@ class Candidate:
         line = {"kind": "individual"} | self.individual.to_dict()
         line |= {"parameters": self.parameters, "multiply_adds": self.multiply_adds}
         line |= {"accuracy": self.accuracy, "cross_entropy": self.cross_entropy}
+        line |= {"loss": self.loss}
         line |= {"reused": self.reused, "failure": self.failure}
         line |= {"seconds": {part: round(value, 4) for part, value in self.seconds.items()}}
         return line | ({"traceback": self.traceback} if self.traceback else {})
@@ -69,11 +71,12 @@ class Candidate:
     def read(cls, fields: CheckedFields, earlier: Mapping[int, Candidate]) -> Candidate:
         """Reads a line that follows those of the `earlier` candidates. Raises `FileError`."""
         individual = _read_individual(fields, earlier)
-        # Before version 0.4.0 the fitness was the accuracy, and the cross entropy was not kept.
-        accuracy, cross_entropy = individual.fitness, None
+        # Before version 0.4.0 the fitness was the accuracy, and no other score was kept.
+        accuracy, cross_entropy, loss = individual.fitness, None, None
         if "accuracy" in fields.data:
             accuracy = fields.optional("accuracy", float)
             cross_entropy = fields.optional("cross_entropy", float)
+            loss = fields.optional("loss", float)
         return cls(
             individual,
             parameters=fields.take("parameters", int),
@@ -83,6 +86,7 @@ class Candidate:
             seconds=_read_seconds(fields),
             accuracy=accuracy,
             cross_entropy=cross_entropy,
+            loss=loss,
         )
 
 

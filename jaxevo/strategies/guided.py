@@ -16,7 +16,7 @@ from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.variation import crossover, mutate, random_genome_of_any_size
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.predictor import FitnessPredictor
+from jaxevo.strategies.predictor import OWN_SHARE, FitnessPredictor
 
 PROPOSALS = 64  # genomes of which the model takes one
 RANDOM_SHARE = 0.5  # of the proposals; the others are offspring of the population
@@ -33,8 +33,16 @@ class GuidedEvolution(Generational):
     fitted to the generations before it, so that all F can be evaluated at once.
     """
 
-    def __init__(self, config: EvolutionConfig, seed: int, fits: Fits | None = None) -> None:
+    def __init__(
+        self,
+        config: EvolutionConfig,
+        seed: int,
+        fits: Fits | None = None,
+        *,
+        own_share: float = OWN_SHARE["accuracy"],
+    ) -> None:
         super().__init__(config, seed, fits)
+        self._own_share = own_share
         self._known: list[Individual] = []  # what the model is fitted to, by id
 
     def state_dict(self) -> dict[str, Any]:
@@ -51,7 +59,7 @@ class GuidedEvolution(Generational):
         listed = list(individuals)
         if len(self._known) < 2:
             return super().ranked(listed)
-        expected = FitnessPredictor(self._known).expected(listed)
+        expected = FitnessPredictor(self._known, self._own_share).expected(listed)
         order = sorted(range(len(listed)), key=lambda k: (-expected[k], listed[k].id))
         return [listed[k] for k in order]
 
@@ -79,7 +87,9 @@ class GuidedEvolution(Generational):
         if not proposals:
             return self._random(rng, new_id)
         # Take the best by a model drawn from those that are possible.
-        foretold = FitnessPredictor(known).sample(rng, [each.genome for each in proposals])
+        foretold = FitnessPredictor(known, self._own_share).sample(
+            rng, [each.genome for each in proposals]
+        )
         return proposals[int(foretold.argmax())]
 
     def _propose(self, rng: np.random.Generator, new_id: int) -> Individual:

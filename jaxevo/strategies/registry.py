@@ -16,8 +16,11 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
     if config.strategy == "aco":
         return AntColony(config.evolution, config.colony, config.seed, fits=fits)
     if config.strategy == "guided":
-        from jaxevo.strategies.guided import GuidedEvolution  # here, as scikit-learn takes a second
+        # Here, as scikit-learn takes a second.
+        from jaxevo.strategies.guided import GuidedEvolution
+        from jaxevo.strategies.predictor import OWN_SHARE
 
-        return GuidedEvolution(config.evolution, config.seed, fits)
+        share = OWN_SHARE[config.fitness]
+        return GuidedEvolution(config.evolution, config.seed, fits, own_share=share)
     kinds = {"rea": RegularizedEvolution, "aging": AgingEvolution, "random": RandomSearch}
     return kinds[config.strategy](config.evolution, config.seed, fits)

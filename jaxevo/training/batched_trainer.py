@@ -68,9 +68,8 @@ class BatchedTrainer:
         """Trains from at most `L` pairs of state and module inputs.
 
         Returns:
-            Weights and inputs of all `L` candidates for `measure`, and each one's first loss
-            that was not finite, or its last. Where fewer than `L` are given, the first ones stand
-            for the rest.
+            Weights and inputs of all `L` candidates for `measure`, and each one's mean loss over
+            the epochs. Where fewer than `L` are given, the first ones stand for the rest.
         """
         # Fill up to L candidates, stack them, and lay them and the data on the devices.
         filled = [index % len(starts) for index in range(self.candidates)]
@@ -80,7 +79,7 @@ class BatchedTrainer:
         plan = make_plan(config, self.batch_size, len(data.subset))
         steps, settings = jax.device_put(plan, self._everywhere)
         # Each epoch draws every candidate's own order and key.
-        worst = np.zeros(self.candidates)
+        total = np.zeros(self.candidates)
         for epoch in range(config.epochs):
             drawn = [
                 draw_epoch(
@@ -94,8 +93,8 @@ class BatchedTrainer:
             state, losses = self._epoch(
                 state, inputs, images, labels, orders, steps, keys, settings
             )
-            worst = np.where(np.isfinite(worst), np.asarray(losses), worst)
-        return (state.weights, inputs), worst.tolist()
+            total += np.asarray(losses)
+        return (state.weights, inputs), (total / config.epochs).tolist()
 
     def measure(self, trained: tuple[Weights, Any], images: Images) -> list[Measurement]:
         """Accuracy and cross entropy of each candidate on the images."""

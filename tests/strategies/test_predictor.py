@@ -11,8 +11,9 @@ from scipy.stats import kendalltau
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.predictor import OWN_SHARE, FitnessPredictor, features
+from jaxevo.strategies.predictor import FitnessPredictor, features
 
+SHARE = 0.2
 RNG = np.random.default_rng(0)
 GENOMES = [random_genome_of_any_size(RNG, 2, 6) for _ in range(300)]
 
@@ -42,7 +43,7 @@ def test_features_worked_by_hand():
 def test_the_model_orders_unseen_genomes_better_than_a_noisy_fitness():
     noise = 0.1
     truth = [true_fitness(genome) for genome in GENOMES[100:]]
-    predictor = FitnessPredictor(measured(GENOMES[:100], noise))
+    predictor = FitnessPredictor(measured(GENOMES[:100], noise), SHARE)
     foretold = kendalltau(predictor.predict(GENOMES[100:]), truth)[0]
     own = [each.fitness for each in measured(GENOMES[100:], noise)]
     assert foretold > 0.6 > kendalltau(own, truth)[0]
@@ -50,23 +51,23 @@ def test_the_model_orders_unseen_genomes_better_than_a_noisy_fitness():
 
 def test_of_a_genomes_own_fitness_a_part_counts():
     individuals = measured(GENOMES[:50], 0.05)
-    predictor = FitnessPredictor(individuals)
+    predictor = FitnessPredictor(individuals, SHARE)
     luckier = dataclasses.replace(individuals[0], fitness=(individuals[0].fitness or 0) + 1)
     difference = predictor.expected([luckier]) - predictor.expected(individuals[:1])
-    assert difference[0] == pytest.approx(OWN_SHARE)
+    assert difference[0] == pytest.approx(SHARE)
 
 
 def test_the_order_in_which_fitness_arrived_does_not_matter():
     individuals = measured(GENOMES[:40], 0.05)
-    again = FitnessPredictor(individuals[::-1])
+    again = FitnessPredictor(individuals[::-1], SHARE)
     np.testing.assert_array_equal(
-        again.predict(GENOMES), FitnessPredictor(individuals).predict(GENOMES)
+        again.predict(GENOMES), FitnessPredictor(individuals, SHARE).predict(GENOMES)
     )
 
 
 def test_models_that_are_drawn_spread_less_the_more_is_known():
     def spread(number: int) -> float:
-        predictor = FitnessPredictor(measured(GENOMES[:number], 0.05))
+        predictor = FitnessPredictor(measured(GENOMES[:number], 0.05), SHARE)
         rng = np.random.default_rng(2)
         draws = np.array([predictor.sample(rng, GENOMES) for _ in range(50)])
         return float(draws.std(0).mean())
@@ -76,6 +77,6 @@ def test_models_that_are_drawn_spread_less_the_more_is_known():
 
 def test_equal_genomes_and_fitness_are_no_trouble():
     same = [Individual(k, GENOMES[0], 0, fitness=0.5) for k in range(3)]
-    predictor = FitnessPredictor(same)
+    predictor = FitnessPredictor(same, SHARE)
     assert predictor.predict(GENOMES[:2]) == pytest.approx([0.5, 0.5])
     assert np.isfinite(predictor.sample(np.random.default_rng(0), GENOMES)).all()
