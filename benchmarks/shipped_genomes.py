@@ -32,7 +32,7 @@ from jaxevo.training.data import TrainingData
 MAX_PARAMETERS = 250_000
 PAPER_SIZE = NetworkConfig()  # D=24
 IMAGE_SHAPE, CLASSES = (28, 28, 1), 10
-_FRESH = 3  # what the seeds are for
+_FRESH = 100  # what the seeds are for
 assert _FRESH not in set(Purpose), "a search's trainings have other seeds"
 
 

@@ -59,6 +59,7 @@ class Outcome:
     details: str | None = None
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     cross_entropy: float | None = None
+    loss: float | None = None
 
     def fitness(self, kind: str) -> float | None:
         """The accuracy."""

@@ -168,7 +168,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (SearchConfig, "max_consecutive_failures", 0, "the smallest value is 1"),
     (SearchConfig, "engine", "both", "choose one of auto, native, universal, compiled"),
     (SearchConfig, "strategy", "annealing", "choose one of rea, aging, random, aco, guided"),
-    (SearchConfig, "fitness", "loss", "choose one of accuracy, likelihood"),
+    (SearchConfig, "fitness", "loss", "choose one of accuracy, likelihood, speed"),
     (SearchConfig, "max_trainings", -1, "the smallest value is 0"),
     (SearchConfig, "max_parameters", -1, "the smallest value is 0"),
     (SearchConfig, "max_multiply_adds", -1, "the smallest value is 0"),
@@ -244,6 +244,7 @@ def test_flag_names_are_unique_and_documented():
 
 
 OTHER_CHOICE = {
+    "accuracy": "speed",
     "growing": "survivors",
     "exponential": "cosine",
     "rea": "aging",

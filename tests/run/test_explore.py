@@ -82,7 +82,7 @@ def test_a_search_ends_after_so_many_trainings_also_when_resumed(tmp_path, strat
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_search_ends_with_the_first_that_is_good_enough_also_when_resumed(tmp_path, strategy):
-    config = config_of(strategy, target_accuracy=0.9)
+    config = config_of(strategy, target_accuracy=0.9, num_generations=20)
     winner = explore_and_choose(tmp_path / "whole", config)
     records = history_of(tmp_path / "whole", "individual")
     fitness = [record["fitness"] or 0.0 for record in records]

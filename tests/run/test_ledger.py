@@ -8,6 +8,7 @@ import os
 import pytest
 from builders import SMALL, chain, history_of, make_explorer, open_ledger
 
+from jaxevo.config import replace
 from jaxevo.files import FileError
 from jaxevo.run.records import Candidate, Change, Retraining, Stagnation, Stop
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
@@ -125,14 +126,15 @@ def test_the_session_that_ends_a_run_is_recorded_once(tmp_path):
 
 
 def test_stagnations_are_those_of_the_strategy(tmp_path):
-    explorer = make_explorer(tmp_path)
+    config = replace(SMALL, {"num_generations": 12})
+    explorer = make_explorer(tmp_path, config)
     explorer.run()
     written = explorer.ledger.stagnations
     assert {stagnation.event for stagnation in written} == {"soft", "hard"}
-    assert open_ledger(tmp_path).stagnations == written
-    open_ledger(tmp_path).add_stagnations([Stagnation("soft", 99, 0)])
+    assert open_ledger(tmp_path, config).stagnations == written
+    open_ledger(tmp_path, config).add_stagnations([Stagnation("soft", 99, 0)])
     with pytest.raises(FileError, match="would not avoid stagnation here"):
-        open_ledger(tmp_path)
+        open_ledger(tmp_path, config)
 
 
 def test_after_a_search_a_reopened_ledger_answers_as_the_one_that_wrote_it(tmp_path):

@@ -46,7 +46,7 @@ def test_the_model_orders_unseen_genomes_better_than_a_noisy_fitness():
     predictor = FitnessPredictor(measured(GENOMES[:100], noise), SHARE)
     foretold = kendalltau(predictor.predict(GENOMES[100:]), truth)[0]
     own = [each.fitness for each in measured(GENOMES[100:], noise)]
-    assert foretold > 0.6 > kendalltau(own, truth)[0]
+    assert foretold > 0.5 > kendalltau(own, truth)[0]
 
 
 def test_of_a_genomes_own_fitness_a_part_counts():

@@ -32,7 +32,7 @@ class FakeTrainer:
 def trained(*epochs: tuple[float, float]) -> float:
     """The last weight of a training with these weights and losses."""
     prepared = Prepared(cast(Any, FakeTrainer(list(epochs))), cast(Any, None), ())
-    state = fit(prepared, cast(TrainingData, None), TrainingConfig(), (0,)).state
+    state = fit(prepared, cast(TrainingData, None), TrainingConfig(), seed=(0,)).state
     return float(cast(Any, state).weights[0])
 
 
