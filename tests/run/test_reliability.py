@@ -196,7 +196,7 @@ def main(console):
     while True:
         signal.pause()
 
-command.run(main, "__main__", "give the same command to go on", ["program"])
+command.run(main, "__main__", "give the same command to go on", arguments=["program"])
 """
     launched = [sys.executable, "-c", script]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
