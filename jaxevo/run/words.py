@@ -77,7 +77,7 @@ def _gain(result: Result) -> str:
     gain = 100 * (result.retrained_fitness - result.first_fitness)
     outcome = f"gained {gain:.2f} points" if gain > 0 else f"gained nothing ({gain:.2f} points)"
     return (
-        f"; trained again it has a fitness of {result.retrained_fitness:.2%} on validation images, "
+        f"; trained again it has a fitness of {result.retrained_fitness:.2%}, "
         f"the best of the first generation {result.first_fitness:.2%}: the search {outcome}"
     )
 
