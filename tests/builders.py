@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.run.changes import settle_changes
-from jaxevo.run.choose import choose
+from jaxevo.run.choose import rank_best
 from jaxevo.run.explore import Explorer
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reporter import Silent
@@ -163,7 +163,7 @@ def explore_and_choose(
     explorer = make_explorer(path, config, evaluate=evaluate, **fields)
     ranked = explorer.run().ranked
     evaluate, reporter = explorer.evaluate, explorer.reporter
-    return choose(config, explorer.ledger, evaluate, ranked=ranked, reporter=reporter)
+    return rank_best(config, explorer.ledger, evaluate, ranked=ranked, reporter=reporter)[0]
 
 
 def history_of(path: pathlib.Path, kind: str | None = None) -> list[dict[str, Any]]:

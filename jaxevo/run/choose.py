@@ -47,13 +47,6 @@ Evaluate = Callable[[Sequence["Job"]], "Evaluation"]
 Ranked = Callable[[list[Individual]], list[Individual]]
 
 
-def choose(
-    config: SearchConfig, ledger: Ledger, evaluate: Evaluate, *, ranked: Ranked, reporter: Reporter
-) -> Individual:
-    """The first of `rank_best`: the winner."""
-    return rank_best(config, ledger, evaluate, ranked=ranked, reporter=reporter)[0]
-
-
 def rank_best(
     config: SearchConfig, ledger: Ledger, evaluate: Evaluate, *, ranked: Ranked, reporter: Reporter
 ) -> list[Individual]:

@@ -167,16 +167,15 @@ class Explorer:
         size = self.complexity(candidate.genome)
         trained = self.ledger.trained(candidate.genome) if self.config.reuse_fitness else None
         if trained is not None:
-            # An isomorphic genome was trained: its fitness is taken over.
+            # An isomorphic genome was trained: all of its scores are taken over.
             evaluated = dataclasses.replace(candidate, fitness=trained.fitness)
-            record = Candidate(
-                evaluated,
-                size.parameters,
-                size.multiply_adds,
+            record = dataclasses.replace(
+                trained,
+                individual=evaluated,
+                parameters=size.parameters,
+                multiply_adds=size.multiply_adds,
                 reused=trained.id,
-                accuracy=trained.accuracy,
-                cross_entropy=trained.cross_entropy,
-                loss=trained.loss,
+                seconds={},
             )
         else:
             evaluation = self.evaluate(self._jobs(candidate))

@@ -34,8 +34,7 @@ class FinalNetwork:
     def predict(self, images: np.ndarray) -> np.ndarray:
         """The most likely class int32 `[M]` of images uint8 `[M, H, W, C]`."""
         prepared = self.prepared
-        logits = prepared.trainer.logits(self.weights, prepared.inputs, images)
-        return logits.argmax(-1).astype(np.int32)
+        return prepared.trainer.predict(self.weights, prepared.inputs, images)
 
 
 @dataclasses.dataclass(frozen=True)

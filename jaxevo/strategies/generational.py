@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from jaxevo.config import EvolutionConfig
 from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import crossover, mutate
 from jaxevo.seeds import Stream, generator
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.individual import Individual, is_valid, rank
@@ -159,6 +160,33 @@ class Generational(abc.ABC):
     @abc.abstractmethod
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         """A new candidate; the strategy's state stays as it is."""
+
+    def _offspring(
+        self,
+        rng: np.random.Generator,
+        new_id: int,
+        parents: Sequence[Individual],
+        *,
+        op_prob: float,
+        edge_prob: float,
+    ) -> Individual:
+        """A mutated crossover of two parents, the better one first, or a mutated copy of one."""
+        config = self.config
+        genome = parents[0].genome
+        crossed = len(parents) > 1
+        if crossed:
+            genome = crossover(rng, genome, parents[1].genome, bias=config.crossover_bias)
+        genome, mutations = mutate(
+            rng,
+            genome,
+            op_prob,
+            edge_prob=edge_prob,
+            add_prob=config.add_node_prob,
+            max_nodes=config.max_nodes,
+        )
+        ids = tuple(parent.id for parent in parents)
+        operators = (*(["crossover"] if crossed else []), *mutations)
+        return Individual(new_id, genome, self.generation, ids, operators)
 
     def _take(self, candidate: Individual) -> None:  # noqa: B027  most strategies learn from fitness alone
         """Learns that a candidate was drawn."""

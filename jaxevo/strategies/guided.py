@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import EvolutionConfig
-from jaxevo.search_space.variation import crossover, mutate, random_genome_of_any_size
+from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.predictor import OWN_SHARE, FitnessPredictor
@@ -44,6 +44,7 @@ class GuidedEvolution(Generational):
         super().__init__(config, seed, fits)
         self._own_share = own_share
         self._known: list[Individual] = []  # what the model is fitted to, by id
+        self._fitted: tuple[list[int], FitnessPredictor] | None = None  # the last, by ids
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on from here, in plain values for JSON."""
@@ -52,6 +53,7 @@ class GuidedEvolution(Generational):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on as the strategy that gave `state`."""
         super().load_state_dict(state)
+        self._fitted = None
         self._known = [Individual.from_dict(data) for data in state["known"]]
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
@@ -59,7 +61,7 @@ class GuidedEvolution(Generational):
         listed = list(individuals)
         if len(self._known) < 2:
             return super().ranked(listed)
-        expected = FitnessPredictor(self._known, self._own_share).expected(listed)
+        expected = self._predictor(self._known).expected(listed)
         order = sorted(range(len(listed)), key=lambda k: (-expected[k], listed[k].id))
         return [listed[k] for k in order]
 
@@ -87,10 +89,16 @@ class GuidedEvolution(Generational):
         if not proposals:
             return self._random(rng, new_id)
         # Take the best by a model drawn from those that are possible.
-        foretold = FitnessPredictor(known, self._own_share).sample(
-            rng, [each.genome for each in proposals]
-        )
+        genomes = [each.genome for each in proposals]
+        foretold = self._predictor(known).sample(rng, genomes)
         return proposals[int(foretold.argmax())]
+
+    def _predictor(self, known: list[Individual]) -> FitnessPredictor:
+        """The model of these individuals, fitted once for all candidates drawn by it."""
+        ids = [each.id for each in known]
+        if self._fitted is None or self._fitted[0] != ids:
+            self._fitted = ids, FitnessPredictor(known, self._own_share)
+        return self._fitted[1]
 
     def _propose(self, rng: np.random.Generator, new_id: int) -> Individual:
         pool = self._mating_pool()
@@ -100,17 +108,8 @@ class GuidedEvolution(Generational):
         # The population is in the order of expected fitness: the first of a sample is the better.
         drawn = sorted(rng.choice(len(pool), max(2, config.sample_size), replace=False))
         parents = [pool[int(k)] for k in drawn[:2]]
-        genome = crossover(rng, parents[0].genome, parents[1].genome, bias=config.crossover_bias)
-        genome, mutations = mutate(
-            rng,
-            genome,
-            config.op_mutation_prob,
-            edge_prob=config.edge_mutation_prob,
-            add_prob=config.add_node_prob,
-            max_nodes=config.max_nodes,
-        )
-        ids = tuple(parent.id for parent in parents)
-        return Individual(new_id, genome, self.generation, ids, ("crossover", *mutations))
+        op_prob, edge_prob = config.op_mutation_prob, config.edge_mutation_prob
+        return self._offspring(rng, new_id, parents, op_prob=op_prob, edge_prob=edge_prob)
 
     def _random(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import EvolutionConfig
-from jaxevo.search_space.variation import crossover, mutate, random_genome
+from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual, rank, select_survivors
@@ -75,24 +75,10 @@ class RegularizedEvolution(Generational):
         parents = select_parents(rng, self._mating_pool(), config.sample_size)[
             : 2 if config.crossover else 1
         ]
-        genome = parents[0].genome
-        if config.crossover:
-            genome = crossover(rng, genome, parents[1].genome, bias=config.crossover_bias)
         # The rates are raised by soft avoidance, which is the first event, and stay so.
         op_prob = config.stagnant_op_mutation_prob if self.events else config.op_mutation_prob
         edge_prob = config.stagnant_edge_mutation_prob if self.events else config.edge_mutation_prob
-        genome, mutations = mutate(
-            rng,
-            genome,
-            op_prob,
-            edge_prob=edge_prob,
-            add_prob=config.add_node_prob,
-            max_nodes=config.max_nodes,
-        )
-        operators = (*(["crossover"] if config.crossover else []), *mutations)
-        return Individual(
-            new_id, genome, self.generation, tuple(parent.id for parent in parents), operators
-        )
+        return self._offspring(rng, new_id, parents, op_prob=op_prob, edge_prob=edge_prob)
 
     def _select(self) -> None:
         """Once the population is full, the worst F are removed, and stagnation is avoided."""

@@ -240,8 +240,7 @@ class Classifier:
         Args:
             inputs: uint8 `[M, *image_shape]`, as `form` makes them.
         """
-        logits = self.trainer.logits(split(self.network)[1:], (), inputs)
-        return logits.argmax(-1).astype(np.int32)
+        return self.trainer.predict(split(self.network)[1:], (), inputs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Serves pickle and copies: compiled programs stay behind and are made anew."""

@@ -107,6 +107,10 @@ class Trainer:
         ]
         return np.concatenate(parts)
 
+    def predict(self, weights: Weights, inputs: tuple[Any, ...], images: np.ndarray) -> np.ndarray:
+        """The most likely class int32 `[M]` of images uint8 `[M, H, W, C]`, M any number."""
+        return self.logits(weights, inputs, images).argmax(-1).astype(np.int32)
+
     def measure(self, weights: Weights, inputs: tuple[Any, ...], images: Images) -> Measurement:
         """Accuracy and cross entropy on the images."""
         return measure(self.logits(weights, inputs, images.images), images.labels)

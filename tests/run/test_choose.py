@@ -7,7 +7,7 @@ import pytest
 from builders import SMALL, Outcome, Table, chain, history_of, make_explorer, open_ledger
 
 from jaxevo.config import replace
-from jaxevo.run.choose import Choice, best_of_first_generation, choose, rank_best
+from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.records import Candidate, Change
 from jaxevo.run.reporter import Silent
 from jaxevo.search_space.genome import Op
@@ -19,6 +19,11 @@ GENOMES = [chain(1), chain(2), chain(3), chain(1, Op.CONV_5X5)]
 def by_fitness(individuals: list[Individual]) -> list[Individual]:
     """The order of most strategies."""
     return sorted(individuals, key=rank)
+
+
+def choose(*arguments, **named) -> Individual:
+    """The winner."""
+    return rank_best(*arguments, **named)[0]
 
 
 def ledger_of(path, *fitness: float | None, genomes=GENOMES):

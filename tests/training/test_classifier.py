@@ -31,7 +31,7 @@ def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classi
 
 
 def predictions(classifier: Classifier, images: Images) -> np.ndarray:
-    return classifier.trainer.logits(split(classifier.network)[1:], (), images.images).argmax(-1)
+    return classifier.trainer.predict(split(classifier.network)[1:], (), images.images)
 
 
 def weights_differ(a: Classifier, b: Classifier) -> bool:
