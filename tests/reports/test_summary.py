@@ -157,7 +157,7 @@ def test_the_header_tells_whether_the_search_was_worth_it(tmp_path):
     told = {"no_baseline": "too\nsmall", "first_id": 3, "first_fitness": 0.5}
     workdir.result.write_text(json.dumps(RESULT | told))
     lines = summary.header(load_run(workdir))["search"].splitlines()
-    assert "in generation 0; trained again it has a fitness of 62.00% on" in lines[0]
+    assert "in generation 0; trained again it has a fitness of 62.00%, the best" in lines[0]
     assert lines[1] == "the small CNN is left out: too\\nsmall"
 
 
