@@ -35,6 +35,7 @@ from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Result
 from jaxevo.run.search import run_search
 from jaxevo.search_space import genome_files
+from jaxevo.search_space.complexity import check_given
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.base import evolve as evolve_strategy
 from jaxevo.strategies.individual import Individual
@@ -145,6 +146,8 @@ def train(
     """
     network, training = split_settings(settings, recipe)
     architecture = find_model(model)
+    if isinstance(architecture, Genome):
+        check_given(architecture, settings)
     loaded = load_training_data(
         data, data_dir, image_size=image_size, resize=resize, options=options
     )
@@ -222,5 +225,10 @@ def evolve(
         InputError: A setting is not known or not possible.
     """
     begin = search_settings("paper", strategy, "paper", num_images=1)
+    if begin["strategy"] == "nsga2":
+        raise InputError(
+            f"strategy={strategy} minimises the size of networks, and here there are none; choose "
+            "another one"
+        )
     config = replace(SearchConfig(), begin | settings | {"seed": seed})
     return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)

@@ -17,6 +17,7 @@ from jaxevo.strategies.ant_colony import AntColony
 from jaxevo.strategies.base import Strategy
 from jaxevo.strategies.guided import GuidedEvolution
 from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.pareto import ParetoEvolution
 from jaxevo.strategies.random_search import RandomSearch
 from jaxevo.strategies.registry import make_strategy
 from jaxevo.strategies.regularized import RegularizedEvolution
@@ -38,13 +39,20 @@ KINDS = {
     "random": RandomSearch,
     "aco": AntColony,
     "guided": GuidedEvolution,
+    "nsga2": ParetoEvolution,
 }
 VARIANTS: list[dict[str, Any]] = [
     *({"strategy": name} for name in KINDS),
     {"strategy": "aging", "mating_pool": "survivors"},
     {"strategy": "guided", "mating_pool": "survivors"},
+    {"strategy": "nsga2", "mating_pool": "survivors"},
     {"strategy": "rea", "crossover": False},
     {"strategy": "rea", "stagnation_avoidance": False},
+    *(
+        {"strategy": name, "min_channels": 2, "channels": 12, "min_normal_cells": 1}
+        for name in KINDS
+        if name != "aco"
+    ),
 ]
 
 
@@ -56,6 +64,11 @@ def count_conv_3x3(genome: Genome) -> float:
     return float(sum(node.ops.count(Op.CONV_3X3) for cell in genome.cells for node in cell.nodes))
 
 
+def kernel_sizes(genome: Genome) -> int:
+    """A cost of genomes: the sides of all kernels."""
+    return sum(op.kernel_size for cell in genome.cells for node in cell.nodes for op in node.ops)
+
+
 def table_fitness(individual: Individual) -> float | None:
     """A coarse hash of the genome, so that ties are common; one in seven fails."""
     value = zlib.crc32(individual.genome.canonical_key().encode())
@@ -64,7 +77,8 @@ def table_fitness(individual: Individual) -> float | None:
 
 def step(strategy: Strategy, fitness: Fitness, position: int = 0) -> Individual:
     candidate = strategy.ask()[position]
-    told = dataclasses.replace(candidate, fitness=fitness(candidate))
+    cost = kernel_sizes(candidate.genome) if isinstance(strategy, ParetoEvolution) else None
+    told = dataclasses.replace(candidate, fitness=fitness(candidate), cost=cost)
     strategy.tell(told)
     return told
 

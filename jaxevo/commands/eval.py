@@ -32,7 +32,7 @@ from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
 from jaxevo.files import write_json
-from jaxevo.search_space import genome_files
+from jaxevo.search_space import complexity, genome_files
 from jaxevo.versions import versions
 
 FLAGS = flags.FLAGS
@@ -111,7 +111,8 @@ def train_and_score(console: Console) -> dict[str, Any]:
         options=own,
     )
     if genome is not None:
-        network.check_image(*train.images.images.shape[1:3])
+        complexity.check_given(genome, shared.given(NETWORK))
+        complexity.network_settings(genome, network).check_image(*train.images.images.shape[1:3])
     # Imports JAX, which takes seconds: what can be refused has been.
     command.start_jax()
     from jaxevo.experiments import evaluation

@@ -37,6 +37,17 @@ class EvolutionConfig:
         0.4, "probability of the hidden state mutation (tau_m-edge)"
     )
     add_node_prob: float = setting(0.2, "probability of the mutation that appends a node (tau_b)")
+    min_channels: int = setting(
+        0, "the width is a gene, from this to channels; 0: all networks have channels"
+    )
+    min_normal_cells: int = setting(
+        0,
+        "the number of cells is a gene, from this to num_normal_cells; 0: all networks have "
+        "num_normal_cells",
+    )
+    layout_mutation_prob: float = setting(
+        0.4, "probability that the width or the number of cells, as a gene, goes a step up or down"
+    )
     stagnant_op_mutation_prob: float = setting(
         0.6, "tau_m-op after soft stagnation avoidance (tau_m-op-avoid)"
     )
@@ -71,6 +82,7 @@ class EvolutionConfig:
             "stagnation_patience",
         )
         check_at_least(self, 0, "num_generations", "stagnation_start")
+        check_at_least(self, 0, "min_channels", "min_normal_cells")
         check(
             self.max_nodes >= self.min_nodes,
             "max_nodes",
@@ -92,6 +104,7 @@ class EvolutionConfig:
         check_probabilities(
             self, "crossover_bias", "op_mutation_prob", "edge_mutation_prob", "add_node_prob"
         )
+        check_probabilities(self, "layout_mutation_prob")
         check_probabilities(self, "stagnant_op_mutation_prob", "stagnant_edge_mutation_prob")
         check_choice(self, "mating_pool")
 

@@ -41,6 +41,8 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "random": {"strategy": "random"},
     "aco": {"strategy": "aco"},
     "guided": {"strategy": "guided"},
+    # The front is what is kept.
+    "nsga2": {"strategy": "nsga2", "keep": 6, "retrain_best": 6},
     "rea_no_crossover": {"strategy": "rea", "crossover": False},
     "rea_no_avoidance": {"strategy": "rea", "stagnation_avoidance": False},
     "rea_b3": {"strategy": "rea", "min_nodes": 3, "max_nodes": 3},
@@ -108,8 +110,9 @@ def final_settings(recipe: str) -> dict[str, Any]:
 ADDED_LATER = (
     *("pixel_range", "background", "skip_unreadable"),
     *("strategy", "max_trainings", "crossover", "stagnation_avoidance"),
-    *("max_parameters", "max_multiply_adds", "target_accuracy", "fitness"),
+    *("max_parameters", "max_multiply_adds", "target_accuracy", "fitness", "minimize"),
     *("keep", "compare_winner"),
+    *("min_channels", "min_normal_cells", "layout_mutation_prob"),
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
     *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
 )

@@ -20,7 +20,8 @@ from jaxevo.config.network import NetworkConfig, TrainingConfig
 
 RESIZE_METHODS = ("stretch", "mnist_box")
 BACKGROUNDS = ("auto", "white", "black")
-STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided")
+STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided", "nsga2")
+COSTS = ("parameters", "multiply_adds")
 FITNESSES = ("accuracy", "likelihood", "speed")
 ENGINES = ("auto", "native", "universal", "compiled")
 
@@ -93,7 +94,8 @@ class SearchConfig:
         "rea",
         "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018); random: no "
         "selection; aco: ant colony (DeepSwarm, Byla and Pang 2019); guided: a model of fitness "
-        "chooses and ranks. All try P + F G candidates",
+        "chooses and ranks; nsga2: a front of networks, none fitter and smaller than another (Deb "
+        "et al. 2002). All try P + F G candidates",
         STRATEGY_KINDS,
     )
     fitness: str = setting(
@@ -102,6 +104,9 @@ class SearchConfig:
         "geometric mean of the probabilities given to their true classes; speed of learning, the "
         "same of the training images over the whole training",
         FITNESSES,
+    )
+    minimize: str = setting(
+        "parameters", "nsga2: what is minimised while the fitness is maximised", COSTS
     )
     max_trainings: int = setting(
         0,
@@ -175,6 +180,7 @@ class SearchConfig:
         check_choice(self, "engine")
         check_choice(self, "strategy")
         check_choice(self, "fitness")
+        check_choice(self, "minimize")
         evolution = self.evolution
         check(
             self.strategy != "aging"
@@ -184,6 +190,7 @@ class SearchConfig:
             self.strategy,
             rule="it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
         )
+        self._check_genes()
         check(
             self.engine not in ("native", "universal") or self.network.conv_kind == "separable",
             "engine",
@@ -196,6 +203,32 @@ class SearchConfig:
             self.engine,
             rule=f"it has no {self.network.precision}; use engine=universal",
         )
+
+    def _check_genes(self) -> None:
+        """Raises `InputError` if width and number of cells cannot be genes as they should."""
+        pairs = {"min_channels": "channels", "min_normal_cells": "num_normal_cells"}
+        for low, high in pairs.items():
+            least, most = getattr(self.evolution, low), getattr(self.network, high)
+            check(least <= most, low, least, rule=f"{high} is {most}, which is the most")
+        check(
+            not self.layout_genes or self.strategy != "aco",
+            "strategy",
+            self.strategy,
+            rule="ants choose no width and no number of cells; leave min_channels and "
+            "min_normal_cells at 0",
+        )
+        check(
+            not self.layout_genes or self.candidates_per_step == 1,
+            "candidates_per_step",
+            self.candidates_per_step,
+            rule="networks of several widths or numbers of cells cannot be trained in one step; "
+            "leave min_channels and min_normal_cells at 0",
+        )
+
+    @property
+    def layout_genes(self) -> bool:
+        """True if the width or the number of cells is a gene."""
+        return bool(self.evolution.min_channels or self.evolution.min_normal_cells)
 
     @property
     def num_candidates(self) -> int:
@@ -218,6 +251,12 @@ class SearchConfig:
         """True if a network of this size is within the bounds."""
         bounds = ((parameters, self.max_parameters), (multiply_adds, self.max_multiply_adds))
         return all(not bound or size <= bound for size, bound in bounds)
+
+    def cost(self, parameters: int, multiply_adds: int) -> int | None:
+        """What such a network costs; None where the search minimises nothing."""
+        if self.strategy != "nsga2":
+            return None
+        return dict(zip(COSTS, (parameters, multiply_adds), strict=True))[self.minimize]
 
     def target_reached(self, accuracy: float) -> bool:
         """Whether a candidate of this accuracy ends the search."""

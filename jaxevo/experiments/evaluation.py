@@ -35,6 +35,7 @@ from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.workdir import Workdir
+from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import STREAMS
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
@@ -203,7 +204,7 @@ def _load(task: EvaluationTask, message: Callable[[str], None]) -> _Loaded:
     )
     train = loaded.images
     if isinstance(task.model, Genome):
-        task.network.check_image(*train.images.shape[1:3])
+        network_settings(task.model, task.network).check_image(*train.images.shape[1:3])
     # The network is built for the images trained on.
     builder = NetworkBuilder.for_images(task.network, train.images, len(loaded.class_names))
     source = Source(task.trained_on, loaded.class_names, task.resize, loaded.form, loaded.content)

@@ -16,7 +16,7 @@ from flax import nnx
 
 from jaxevo.config import NetworkConfig
 from jaxevo.networks import ops
-from jaxevo.search_space.complexity import operand_is_projected
+from jaxevo.search_space.complexity import network_settings, operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 from jaxevo.seeds import Stream, generator
 
@@ -165,6 +165,7 @@ class Network(nnx.Module):
         num_classes: int,
         seed: int | tuple[int, ...],
     ):
+        config = network_settings(genome, config)
         config.check_image(*image_shape[:2])
         rng = generator(Stream.WEIGHTS, seed)
         self.dropout_rate = config.dropout_rate

@@ -26,6 +26,7 @@ from matplotlib.ticker import (
 from jaxevo.checked import MAX_NUMBER
 from jaxevo.errors import InputError
 from jaxevo.reports import cell_pictures, paper_tables
+from jaxevo.reports.front_chart import draw_front
 from jaxevo.reports.progress_chart import draw_progress
 from jaxevo.reports.style import BAND, COLORS, INK, MARKERS, PALE
 from jaxevo.run.reader import Run
@@ -87,6 +88,8 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
         )
     if run.best is not None:
         found["progress"] = lambda: draw_progress(run)
+        if run.config.strategy == "nsga2":
+            found["front"] = lambda: draw_front(run)
     if run.result and run.result.test_interval and (paper := PAPER.get(run.config.data.dataset)):
         own = _own_point(run.path, run.result)
         found["parameters"] = lambda: parameters_against_error([own, *paper])

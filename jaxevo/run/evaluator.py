@@ -94,7 +94,9 @@ class Evaluator:
                     f"candidates_per_step={config.candidates_per_step} needs the universal engine, "
                     f"not {config.engine}"
                 )
-            self._batched = BatchedTrainer(self.engine.trainer, config.candidates_per_step)
+            self._batched = BatchedTrainer(
+                self.engine.trainer(builder.network), config.candidates_per_step
+            )
 
     def expect(self, genome: Genome) -> None:
         """Takes note of the genome that will be evaluated after the next one."""

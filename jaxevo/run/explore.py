@@ -149,7 +149,7 @@ class Explorer:
         # Evaluate the candidate unless it is known, and tell the strategy.
         record = known or self._record(candidate)
         generation = strategy.generation
-        strategy.tell(dataclasses.replace(candidate, fitness=record.fitness))
+        strategy.tell(record.individual)
         self._record_stagnations(strategy)
         if known is not None:
             return
@@ -165,6 +165,8 @@ class Explorer:
     def _record(self, candidate: Individual) -> Candidate:
         """Evaluates a candidate, or reuses an isomorphic one's fitness; adds it to the ledger."""
         size = self.complexity(candidate.genome)
+        cost = self.config.cost(size.parameters, size.multiply_adds)
+        candidate = dataclasses.replace(candidate, cost=cost)
         trained = self.ledger.trained(candidate.genome) if self.config.reuse_fitness else None
         if trained is not None:
             # An isomorphic genome was trained: all of its scores are taken over.
@@ -178,7 +180,7 @@ class Explorer:
                 seconds={},
             )
         else:
-            evaluation = self.evaluate(self._jobs(candidate))
+            evaluation = self.evaluate(self._jobs(candidate.id))
             record = Candidate(
                 dataclasses.replace(candidate, fitness=evaluation.fitness(self.config.fitness)),
                 size.parameters,
@@ -193,13 +195,14 @@ class Explorer:
         self.ledger.add_candidate(record)
         return record
 
-    def _jobs(self, candidate: Individual) -> list[Job]:
+    def _jobs(self, first: int) -> list[Job]:
         """Jobs of a candidate, and of later ones that will be needed unless one of these fails.
 
         The candidate's own training comes first.
         """
         jobs: dict[str, Job] = {}
-        for other in self._waiting[self._waiting.index(candidate) :]:
+        ids = [waiting.id for waiting in self._waiting]
+        for other in self._waiting[ids.index(first) :]:
             if other.id in self.ledger.candidates:
                 continue
             job = (other.genome, search_seed(self.config.seed, other.id))

@@ -23,6 +23,7 @@ from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.run.choose import Choice
 from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.final_training import FinalNetwork, FinalTrainer
+from jaxevo.run.front import front_document
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import PARTS
 from jaxevo.run.reporter import Reporter
@@ -90,6 +91,9 @@ class Finisher:
         result = self._result(winner, scores | about, final_seconds=final.seconds, trained=trained)
         self.ledger.add_session(dict(result.session_seconds))
         self._write_genome(self.workdir.best_genome, winner, test_accuracy=result.test_accuracy)
+        if self.config.strategy == "nsga2":
+            front = front_document(result, self.config, self.ledger.candidates)
+            write_json(self.workdir.front, front)
         write_json(self.workdir.result, result.to_dict())
         return result
 

@@ -207,7 +207,10 @@ def _read_individual(fields: CheckedFields, earlier: Mapping[int, Candidate]) ->
             raise fields.error(f"individual {other} is not an earlier one with a fitness")
     generation = fields.take("generation", int)
     operators = fields.items("operators", str)
-    return Individual(new_id, genome, generation, parents, operators, fitness)
+    cost = fields.optional("cost", int) if "cost" in fields.data else None
+    if cost is not None and cost < 0:
+        raise fields.error(f"cost is {cost}, a negative number")
+    return Individual(new_id, genome, generation, parents, operators, fitness, cost)
 
 
 def _read_seconds(fields: CheckedFields) -> dict[str, float]:

@@ -34,11 +34,22 @@ def result_lines(result: Result) -> list[str]:
     return [
         accuracy_line(result),
         *worth_lines(result),
+        *_kept_lines(result),
         f"{result.parameters:,} parameters, {result.multiply_adds:,} multiply-adds an image",
         f"{result.candidates} candidates, {result.memo_hits} ({share:.0%}) isomorphic to an "
         f"earlier one, {result.failures} failed; {result.trainings} trainings",
         where_time_went(result.session_seconds),
     ]
+
+
+def _kept_lines(result: Result) -> list[str]:
+    """A line on the networks that are kept beside the winner, if there are any."""
+    kept = [
+        f"individual {each.id} ({each.parameters:,} parameters, validation accuracy "
+        f"{each.validation_accuracy:.2%})"
+        for each in sorted(result.kept, key=lambda each: each.parameters)
+    ]
+    return [f"kept beside the winner: {', '.join(kept)}"] if kept else []
 
 
 def commands_of(result: Result, data_dir: str | None = None) -> list[str]:

@@ -73,6 +73,11 @@ class Workdir:
         """File of the result; it exists when the run is complete."""
         return self.path / "result.json"
 
+    @property
+    def front(self) -> pathlib.Path:
+        """The front of a search with two objectives."""
+        return self.path / "front.json"
+
     def weights(self, individual_id: int) -> pathlib.Path:
         """The trained weights of another individual that is kept beside the winner."""
         return self.kept / str(individual_id)
@@ -86,7 +91,10 @@ class Workdir:
 
         By a link, files elsewhere would be changed.
         """
-        files = self.config, self.history, self.best_genome, self.result, self.path / "lock"
+        files = (
+            *(self.config, self.history, self.best_genome, self.result, self.front),
+            self.path / "lock",
+        )
         folders = (
             self.checkpoints.parent,
             self.checkpoints,

@@ -6,8 +6,10 @@ No network is built, and JAX is not imported.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from jaxevo.config import NetworkConfig
+from jaxevo.errors import InputError
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
 
@@ -20,6 +22,25 @@ class Complexity:
 
     parameters: int
     multiply_adds: int
+
+
+def network_settings(genome: Genome, config: NetworkConfig) -> NetworkConfig:
+    """The settings of a genome's network: those of a search, with the genome's own layout."""
+    if genome.layout is None:
+        return config
+    return dataclasses.replace(config, **dataclasses.asdict(genome.layout))
+
+
+def check_given(genome: Genome, given: Iterable[str]) -> None:
+    """Raises `InputError` if settings are given that the genome's own layout decides."""
+    if genome.layout is None:
+        return
+    own = dataclasses.asdict(genome.layout)
+    if clash := [name for name in own if name in set(given)]:
+        raise InputError(
+            f"the genome has {clash[0]}={own[clash[0]]} of its own; leave {clash[0]} out, or take "
+            "the layout out of the genome's file"
+        )
 
 
 def operand_is_projected(state: int, op: Op) -> bool:
@@ -37,6 +58,7 @@ def measure(
 
     Raises `ValueError` if they are too small for the reductions.
     """
+    config = network_settings(genome, config)
     height, width, in_channels = image_shape
     config.check_image(height, width)
     parameters = multiply_adds = 0

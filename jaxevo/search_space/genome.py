@@ -1,6 +1,7 @@
 """The genotype: an architecture as plain data.
 
-A genome is a normal and a reduction cell (paper, section 3.1). A cell is a list of nodes; a node
+A genome is a normal and a reduction cell (paper, section 3.1), and may have a layout: how wide and
+how many its cells are, which the paper leaves to the settings. A cell is a list of nodes; a node
 applies one operation to each of two earlier states and concatenates the results. States are
 numbered: 0 and 1 are the cell's inputs, `k + 2` is the output of node `k`. Nothing here knows how a
 network is built or trained.
@@ -18,6 +19,8 @@ from jaxevo.search_space.canonical import canonical_cell
 
 NUM_INPUTS = 2  # states 0 and 1 of a cell, which are the same tensor
 CELL_KINDS = ("normal", "reduction")
+LAYOUT_FIELDS = ("channels", "num_normal_cells")
+MAX_CHANNELS, MAX_NORMAL_CELLS = 1024, 10  # of a layout: bounds the work that a file can ask for
 
 
 class Op(enum.StrEnum):
@@ -99,11 +102,35 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True)
+class Layout:
+    """How the cells of a genome are stacked, where that is its own and not the search's.
+
+    Attributes:
+        channels: Feature maps of an operation in the first cells (D).
+        num_normal_cells: Groups of normal cells, with a reduction cell between two groups (N).
+    """
+
+    channels: int
+    num_normal_cells: int
+
+    def __post_init__(self) -> None:
+        bounds = zip(LAYOUT_FIELDS, (MAX_CHANNELS, MAX_NORMAL_CELLS), strict=True)
+        for name, most in bounds:
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= most:
+                raise ValueError(f"{name} is a whole number from 1 to {most}, not {value!r}")
+
+
+@dataclasses.dataclass(frozen=True)
 class Genome:
-    """The pair of cells from which a whole network is stacked."""
+    """The pair of cells from which a whole network is stacked.
+
+    Without a layout of its own it is stacked as the settings of networks say.
+    """
 
     normal: Cell
     reduction: Cell
+    layout: Layout | None = None
 
     def canonical_key(self) -> str:
         """A text that two genomes share exactly if they are isomorphic.
@@ -113,7 +140,10 @@ class Genome:
         inputs is read make no difference: such genomes describe the same network up to the order of
         its channels.
         """
-        return " / ".join(canonical_cell(cell) for cell in self.cells)
+        keys = [canonical_cell(cell) for cell in self.cells]
+        if self.layout is not None:
+            keys.append(f"{self.layout.channels}x{self.layout.num_normal_cells}")
+        return " / ".join(keys)
 
     @property
     def cells(self) -> tuple[Cell, Cell]:
@@ -128,20 +158,20 @@ class Genome:
         """A genome with another cell of this kind."""
         return dataclasses.replace(self, **{kind: cell})
 
-    def to_dict(self) -> dict[str, list[dict[str, list[Any]]]]:
-        """Plain lists and dicts, as in a genome file."""
-        return {
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and dicts, as in a genome file; a layout only if there is one."""
+        cells = {
             kind: [{"inputs": list(n.inputs), "ops": [str(op) for op in n.ops]} for n in cell.nodes]
             for kind, cell in zip(CELL_KINDS, self.cells, strict=True)
         }
+        return cells | ({} if self.layout is None else {"layout": dataclasses.asdict(self.layout)})
 
     @classmethod
     def from_dict(cls, data: Any) -> Genome:
         """The reverse of `to_dict`. Raises `ValueError` naming the field at fault."""
-        expect_keys(data, "genome", ("normal", "reduction"))
-        return cls(
-            _parse_cell(data["normal"], "normal"), _parse_cell(data["reduction"], "reduction")
-        )
+        expect_keys(data, "genome", CELL_KINDS, optional=("layout",))
+        normal, reduction = (_parse_cell(data[kind], kind) for kind in CELL_KINDS)
+        return cls(normal, reduction, _parse_layout(data["layout"]) if "layout" in data else None)
 
 
 def expect_keys(
@@ -176,3 +206,11 @@ def _parse_cell(data: Any, where: str) -> Cell:
         return Cell(tuple(nodes))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
+
+
+def _parse_layout(data: Any) -> Layout:
+    expect_keys(data, "layout", LAYOUT_FIELDS)
+    try:
+        return Layout(**data)
+    except ValueError as error:
+        raise ValueError(f"layout: {error}") from None

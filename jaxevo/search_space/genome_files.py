@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxevo.errors import InputError
-from jaxevo.search_space.genome import Genome, expect_keys
+from jaxevo.search_space.genome import CELL_KINDS, Genome, expect_keys
 
 SCHEMA_VERSION = 1
 MAX_FILE_BYTES = 1 << 20
@@ -20,11 +20,13 @@ MAX_FILE_BYTES = 1 << 20
 
 def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
     """A genome file's text, one node a line, so that a changed node is one changed line."""
-    cells = []
-    for name, nodes in genome.to_dict().items():
-        lines = ",\n".join(f"      {json.dumps(node)}" for node in nodes)
-        cells.append(f'    "{name}": [\n{lines}\n    ]')
-    body = ",\n".join(cells)
+    document, entries = genome.to_dict(), []
+    for kind in CELL_KINDS:
+        lines = ",\n".join(f"      {json.dumps(node)}" for node in document[kind])
+        entries.append(f'    "{kind}": [\n{lines}\n    ]')
+    if genome.layout is not None:
+        entries.append(f'    "layout": {json.dumps(document["layout"])}')
+    body = ",\n".join(entries)
     parts = [f'  "schema": {SCHEMA_VERSION}', f'  "genome": {{\n{body}\n  }}']
     if metadata:
         parts.append(

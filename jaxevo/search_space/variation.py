@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from jaxevo.search_space.genome import CELL_KINDS, NUM_INPUTS, OPS, Cell, Genome, Node
+from jaxevo.search_space.layouts import cross_layouts
 
 T = TypeVar("T")
 
@@ -48,13 +49,17 @@ def crossover(
 ) -> Genome:
     """Merges two genomes node by node, the normal and the reduction cell separately ("crossover").
 
+    Layouts, where the genomes have them, are merged gene by gene.
+
     A node with its edges comes from `parent_1` with probability `bias` (tau_cross), else from
     `parent_2`; the longer cell gives the nodes that the other does not have.
     """
-    return Genome(
-        _cross_cells(rng, parent_1.normal, parent_2.normal, bias=bias),
-        _cross_cells(rng, parent_1.reduction, parent_2.reduction, bias=bias),
-    )
+    normal = _cross_cells(rng, parent_1.normal, parent_2.normal, bias=bias)
+    reduction = _cross_cells(rng, parent_1.reduction, parent_2.reduction, bias=bias)
+    layout = parent_1.layout
+    if layout is not None and parent_2.layout is not None:
+        layout = cross_layouts(rng, layout, parent_2.layout, bias=bias)
+    return Genome(normal, reduction, layout)
 
 
 def _cross_cells(rng: np.random.Generator, cell_1: Cell, cell_2: Cell, *, bias: float) -> Cell:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.variation import add_node, mutate_edge, mutate_op, random_genome
+from jaxevo.search_space.variation import add_node, mutate_edge, mutate_op
 from jaxevo.strategies.generational import Generational
 from jaxevo.strategies.individual import Individual, rank
 
@@ -33,8 +33,7 @@ class AgingEvolution(Generational):
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
         if self.generation == 0:
-            genome = random_genome(rng, config.min_nodes, config.max_nodes)
-            return Individual(new_id, genome, 0, operators=("random",))
+            return self._random(rng, new_id)
         pool = self._mating_pool()
         drawn = rng.choice(len(pool), config.sample_size, replace=False)
         parent = min((pool[int(i)] for i in drawn), key=rank)
@@ -43,15 +42,19 @@ class AgingEvolution(Generational):
         return Individual(new_id, genome, self.generation, (parent.id,), operators)
 
     def _mutate(self, rng: np.random.Generator, genome: Genome) -> tuple[Genome, str]:
-        """Applies one of the three mutations; returns the genome and the mutation's name."""
+        """Applies one of the mutations; returns the genome and the mutation's name."""
         config = self.config
         rates = np.array([config.op_mutation_prob, config.edge_mutation_prob, config.add_node_prob])
-        mutation = int(rng.choice(3, p=rates / rates.sum()))
+        if self.layouts is not None:
+            rates = np.append(rates, config.layout_mutation_prob)
+        mutation = int(rng.choice(len(rates), p=rates / rates.sum()))
         if mutation == 0:
             return mutate_op(rng, genome, 1.0), "op_mutation"
         if mutation == 1:
             return mutate_edge(rng, genome, 1.0), "edge_mutation"
-        return add_node(rng, genome, 1.0, max_nodes=config.max_nodes), "add_node"
+        if mutation == 2:
+            return add_node(rng, genome, 1.0, max_nodes=config.max_nodes), "add_node"
+        return self._mutate_layout(rng, genome, 1.0), "layout_mutation"
 
     def _select(self) -> None:
         """The oldest die; among individuals of one generation the smaller id is the older."""

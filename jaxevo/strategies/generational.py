@@ -12,7 +12,8 @@ import numpy as np
 from jaxevo.config import EvolutionConfig
 from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.variation import crossover, mutate
+from jaxevo.search_space.layouts import LayoutSpace
+from jaxevo.search_space.variation import crossover, mutate, random_genome
 from jaxevo.seeds import Stream, generator
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.individual import Individual, is_valid, rank
@@ -30,10 +31,18 @@ class Generational(abc.ABC):
     in which candidates are told.
     """
 
-    def __init__(self, config: EvolutionConfig, seed: int, fits: Fits | None = None) -> None:
+    def __init__(
+        self,
+        config: EvolutionConfig,
+        seed: int,
+        fits: Fits | None = None,
+        *,
+        layouts: LayoutSpace | None = None,
+    ) -> None:
         self.config = config
         self.seed = seed
         self.fits = fits
+        self.layouts = layouts  # that genomes may have; None: they have none of their own
         self.generation = 0
         self.population: list[Individual] = []  # best first
         self.best: Individual | None = None
@@ -70,7 +79,9 @@ class Generational(abc.ABC):
         candidate = self._pending.pop(individual.id)
         if not is_valid(individual.fitness):
             return
-        evaluated = dataclasses.replace(candidate, fitness=float(individual.fitness))
+        evaluated = dataclasses.replace(
+            candidate, fitness=float(individual.fitness), cost=individual.cost
+        )
         self.best = min(self.best or evaluated, evaluated, key=rank)
         self.population = sorted([*self.population, evaluated], key=rank)
         self._evaluated += 1
@@ -92,6 +103,9 @@ class Generational(abc.ABC):
             raise ValueError(
                 f"a cell of {largest} nodes, while max_nodes is {self.config.max_nodes}"
             )
+        layout, layouts = individual.genome.layout, self.layouts
+        if layout not in layouts if layout and layouts else layout is not layouts:
+            raise ValueError(f"a genome with {layout}, which this search has not")
         self._pending[individual.id] = individual
         self.tell(individual)
 
@@ -161,6 +175,18 @@ class Generational(abc.ABC):
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         """A new candidate; the strategy's state stays as it is."""
 
+    def _random(
+        self,
+        rng: np.random.Generator,
+        new_id: int,
+        draw: Callable[[np.random.Generator, int, int], Genome] = random_genome,
+    ) -> Individual:
+        """An individual without parents."""
+        genome = draw(rng, self.config.min_nodes, self.config.max_nodes)
+        if self.layouts is not None:
+            genome = dataclasses.replace(genome, layout=self.layouts.random(rng))
+        return Individual(new_id, genome, self.generation, operators=("random",))
+
     def _offspring(
         self,
         rng: np.random.Generator,
@@ -184,9 +210,18 @@ class Generational(abc.ABC):
             add_prob=config.add_node_prob,
             max_nodes=config.max_nodes,
         )
+        if self.layouts is not None:
+            mutated = self._mutate_layout(rng, genome, config.layout_mutation_prob)
+            mutations += ("layout_mutation",) if mutated != genome else ()
+            genome = mutated
         ids = tuple(parent.id for parent in parents)
         operators = (*(["crossover"] if crossed else []), *mutations)
         return Individual(new_id, genome, self.generation, ids, operators)
+
+    def _mutate_layout(self, rng: np.random.Generator, genome: Genome, prob: float) -> Genome:
+        """The genome with another layout, where it has one of its own."""
+        assert self.layouts is not None and genome.layout is not None
+        return dataclasses.replace(genome, layout=self.layouts.mutate(rng, genome.layout, prob))
 
     def _take(self, candidate: Individual) -> None:  # noqa: B027  most strategies learn from fitness alone
         """Learns that a candidate was drawn."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import EvolutionConfig
+from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual
@@ -39,9 +40,10 @@ class GuidedEvolution(Generational):
         seed: int,
         fits: Fits | None = None,
         *,
+        layouts: LayoutSpace | None = None,
         own_share: float = OWN_SHARE["accuracy"],
     ) -> None:
-        super().__init__(config, seed, fits)
+        super().__init__(config, seed, fits, layouts=layouts)
         self._own_share = own_share
         self._known: list[Individual] = []  # what the model is fitted to, by id
         self._fitted: tuple[list[int], FitnessPredictor] | None = None  # the last, by ids
@@ -76,7 +78,7 @@ class GuidedEvolution(Generational):
             if config.mating_pool == "growing" or each.generation < self.generation
         ]
         if self.generation == 0 or len(known) < 2:
-            return self._random(rng, new_id)
+            return self._random(rng, new_id, random_genome_of_any_size)
         # Make proposals, without those that are isomorphic to a known or a waiting one.
         taken = {each.genome.canonical_key() for each in (*known, *self._pending.values())}
         proposals = [self._propose(rng, new_id) for _ in range(PROPOSALS)]
@@ -87,7 +89,7 @@ class GuidedEvolution(Generational):
             and (self.fits is None or self.fits(each.genome))
         ]
         if not proposals:
-            return self._random(rng, new_id)
+            return self._random(rng, new_id, random_genome_of_any_size)
         # Take the best by a model drawn from those that are possible.
         genomes = [each.genome for each in proposals]
         foretold = self._predictor(known).sample(rng, genomes)
@@ -103,18 +105,13 @@ class GuidedEvolution(Generational):
     def _propose(self, rng: np.random.Generator, new_id: int) -> Individual:
         pool = self._mating_pool()
         if rng.random() < RANDOM_SHARE or len(pool) < max(2, self.config.sample_size):
-            return self._random(rng, new_id)
+            return self._random(rng, new_id, random_genome_of_any_size)
         config = self.config
         # The population is in the order of expected fitness: the first of a sample is the better.
         drawn = sorted(rng.choice(len(pool), max(2, config.sample_size), replace=False))
         parents = [pool[int(k)] for k in drawn[:2]]
         op_prob, edge_prob = config.op_mutation_prob, config.edge_mutation_prob
         return self._offspring(rng, new_id, parents, op_prob=op_prob, edge_prob=edge_prob)
-
-    def _random(self, rng: np.random.Generator, new_id: int) -> Individual:
-        config = self.config
-        genome = random_genome_of_any_size(rng, config.min_nodes, config.max_nodes)
-        return Individual(new_id, genome, self.generation, operators=("random",))
 
     def _learn(self, individual: Individual) -> None:
         by_id = sorted([*self._known, individual], key=lambda each: each.id)

@@ -21,11 +21,14 @@ class Individual:
     # Operators that made it: "random", "ant", or "crossover" and the mutations that changed it.
     operators: tuple[str, ...] = ()
     fitness: float | None = None
+    cost: int | None = None  # size of its network, where a search minimises that too
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as for JSON."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         lists = {"parents": list(self.parents), "operators": list(self.operators)}
+        if self.cost is None:
+            del fields["cost"]
         return fields | lists | {"genome": self.genome.to_dict()}
 
     @classmethod

@@ -9,6 +9,7 @@ genomes tells more of one genome than its own does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,8 +24,11 @@ OWN_SHARE = {"accuracy": 0.2, "likelihood": 0.2, "speed": 0.6}
 
 
 def features(genome: Genome) -> list[float]:
-    """What a genome is made of: eight numbers a cell."""
-    return [*_cell_features(genome.normal), *_cell_features(genome.reduction)]
+    """What a genome is made of: eight numbers a cell, and two of a layout of its own."""
+    found = [*_cell_features(genome.normal), *_cell_features(genome.reduction)]
+    if genome.layout is not None:
+        found += [math.log2(genome.layout.channels), float(genome.layout.num_normal_cells)]
+    return found
 
 
 def _cell_features(cell: Cell) -> list[float]:

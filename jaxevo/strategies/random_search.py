@@ -17,6 +17,4 @@ class RandomSearch(Generational):
     """
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
-        config = self.config
-        genome = random_genome_of_any_size(rng, config.min_nodes, config.max_nodes)
-        return Individual(new_id, genome, self.generation, operators=("random",))
+        return self._random(rng, new_id, random_genome_of_any_size)

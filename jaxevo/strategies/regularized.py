@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import EvolutionConfig
-from jaxevo.search_space.variation import random_genome
+from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual, rank, select_survivors
@@ -40,8 +40,15 @@ class RegularizedEvolution(Generational):
     time; else all that the generation still lacks.
     """
 
-    def __init__(self, config: EvolutionConfig, seed: int, fits: Fits | None = None) -> None:
-        super().__init__(config, seed, fits)
+    def __init__(
+        self,
+        config: EvolutionConfig,
+        seed: int,
+        fits: Fits | None = None,
+        *,
+        layouts: LayoutSpace | None = None,
+    ) -> None:
+        super().__init__(config, seed, fits, layouts=layouts)
         # Up to P by random individuals, at first and after hard avoidance; else by offspring.
         self._filling = True
 
@@ -70,8 +77,7 @@ class RegularizedEvolution(Generational):
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
         if self._filling:
-            genome = random_genome(rng, config.min_nodes, config.max_nodes)
-            return Individual(new_id, genome, self.generation, operators=("random",))
+            return self._random(rng, new_id)
         parents = select_parents(rng, self._mating_pool(), config.sample_size)[
             : 2 if config.crossover else 1
         ]

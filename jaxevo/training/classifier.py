@@ -20,6 +20,7 @@ from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError, printable
 from jaxevo.networks.baselines import Architecture, describe, from_description
 from jaxevo.networks.builder import NetworkBuilder, set_weights, split
+from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.checkpoints import (
     CheckpointError,
@@ -140,8 +141,10 @@ class Classifier:
             if parameters > sum(array.size for array in weights.values()):
                 raise ValueError(f"it needs {parameters} parameters, more than were saved")
             # Building takes time for every cell.
-            if isinstance(model, Genome) and len(builder.network.stack()) > len(weights):
-                raise ValueError("it needs more cells than were saved")
+            if isinstance(model, Genome):
+                settings = network_settings(model, builder.network)
+                if len(settings.stack()) > len(weights):
+                    raise ValueError("it needs more cells than were saved")
             network = load_network(builder, model, weights)
         except CheckpointError:
             raise

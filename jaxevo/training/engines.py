@@ -22,6 +22,7 @@ from jaxevo.networks.genome_network import Network
 from jaxevo.networks.universal import UniversalNetwork
 from jaxevo.networks.universal_encoding import encode
 from jaxevo.networks.universal_weights import from_network, to_network
+from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 from jaxevo.stopwatch import Stopwatch
@@ -118,7 +119,10 @@ class CompiledEngine:
 
 
 class UniversalEngine:
-    """One program for all genomes of at most `max_nodes` nodes a cell."""
+    """One program for all genomes of at most `max_nodes` nodes a cell, if their layout is alike.
+
+    Where the layout is a gene, there is a program for each layout.
+    """
 
     network_type = UniversalNetwork
 
@@ -131,33 +135,46 @@ class UniversalEngine:
         stopwatch: Stopwatch | None = None,
     ):
         self.builder = builder
+        self.batch_size = batch_size
         self.max_nodes = max_nodes
-        self.trainer = Trainer(split(self._empty()).graphdef, batch_size, stopwatch)
-        self.stopwatch = self.trainer.stopwatch
+        self.stopwatch = stopwatch or Stopwatch()
+        self._trainers: dict[NetworkConfig, Trainer] = {}
 
-    def _empty(self) -> UniversalNetwork:
+    def trainer(self, settings: NetworkConfig) -> Trainer:
+        """The trainer of all genomes whose networks have these settings."""
+        if settings not in self._trainers:
+            graphdef = split(self._empty(settings)).graphdef
+            self._trainers[settings] = Trainer(graphdef, self.batch_size, self.stopwatch)
+        return self._trainers[settings]
+
+    def _empty(self, settings: NetworkConfig) -> UniversalNetwork:
         return self.network_type(
-            self.builder.network,
+            settings,
             self.max_nodes,
             self.builder.image_shape,
             num_classes=self.builder.num_classes,
         )
 
+    def _settings(self, genome: Genome) -> NetworkConfig:
+        return network_settings(genome, self.builder.network)
+
     def prepare(self, genome: Genome, seed: Seed) -> Prepared:
         """Fills the universal network with fresh weights of the genome's own."""
-        universal = self._empty()
+        settings = self._settings(genome)
+        universal = self._empty(settings)
         # The same draws as the genome's own network has, put into its slots.
         from_network(universal, self.builder.build(genome, seed), genome)
         _, params, stats = split(universal)
         inputs = (encode(genome, self.max_nodes),)
-        return Prepared(self.trainer, self.trainer.start(params, stats), inputs)
+        trainer = self.trainer(settings)
+        return Prepared(trainer, trainer.start(params, stats), inputs)
 
     def expect(self, genome: Genome, data: TrainingData) -> None:
-        """Does nothing: one program serves all genomes."""
+        """Does nothing: one program serves all genomes of a layout."""
 
     def network(self, genome: Genome, weights: Weights) -> Network:
         """The genome's part of the trained weights."""
-        universal = self._empty()
+        universal = self._empty(self._settings(genome))
         network = self.builder.build(genome)
         set_weights(universal, weights)
         to_network(universal, network, genome)

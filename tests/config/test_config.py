@@ -81,6 +81,10 @@ DEFAULTS = {
     "retrain_best": 3,
     "retrain_seeds": 2,
     "fitness": "accuracy",
+    "minimize": "parameters",
+    "min_channels": 0,
+    "min_normal_cells": 0,
+    "layout_mutation_prob": 0.4,
     "keep": 1,
     "compare_winner": False,
     "candidates_per_step": 1,
@@ -109,6 +113,9 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (EvolutionConfig, "min_nodes", 0, "the smallest value is 1"),
     (EvolutionConfig, "max_nodes", 1, "min_nodes is 2"),
     (EvolutionConfig, "max_nodes", 13, "a cell has at most 12 nodes"),
+    (EvolutionConfig, "min_channels", -1, "the smallest value is 0"),
+    (EvolutionConfig, "min_normal_cells", -1, "the smallest value is 0"),
+    (EvolutionConfig, "layout_mutation_prob", 1.01, "a probability lies between 0 and 1"),
     (EvolutionConfig, "crossover_bias", 1.01, "a probability lies between 0 and 1"),
     (EvolutionConfig, "op_mutation_prob", -0.1, "a probability lies between 0 and 1"),
     (EvolutionConfig, "edge_mutation_prob", float("nan"), "a probability lies between 0 and 1"),
@@ -167,8 +174,9 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (SearchConfig, "keep", 4, "only 3 of the best are trained again; raise retrain_best"),
     (SearchConfig, "max_consecutive_failures", 0, "the smallest value is 1"),
     (SearchConfig, "engine", "both", "choose one of auto, native, universal, compiled"),
-    (SearchConfig, "strategy", "annealing", "choose one of rea, aging, random, aco, guided"),
+    (SearchConfig, "strategy", "annealing", "choose one of rea, aging, random, aco, guided, nsga2"),
     (SearchConfig, "fitness", "loss", "choose one of accuracy, likelihood, speed"),
+    (SearchConfig, "minimize", "latency", "choose one of parameters, multiply_adds"),
     (SearchConfig, "max_trainings", -1, "the smallest value is 0"),
     (SearchConfig, "max_parameters", -1, "the smallest value is 0"),
     (SearchConfig, "max_multiply_adds", -1, "the smallest value is 0"),
@@ -228,6 +236,26 @@ def test_values_at_the_edge_are_accepted(kind: type, values: dict[str, Any]):
     assert flatten(kind(**values)) == flatten(kind()) | values
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"min_channels": 25}, "min_channels=25 is not possible: channels is 24, which is the"),
+        ({"min_normal_cells": 4}, "min_normal_cells=4 is not possible: num_normal_cells is 3, "),
+        ({"min_channels": 2, "strategy": "aco"}, "strategy=aco is not possible: ants choose no"),
+        (
+            {
+                **{"min_normal_cells": 1, "mating_pool": "survivors"},
+                **{"candidates_per_step": 2},
+            },
+            "candidates_per_step=2 is not possible: networks of several widths or numbers of cells",
+        ),
+    ],
+)
+def test_genes_of_the_layout_that_cannot_be(settings: dict[str, Any], message: str):
+    with pytest.raises(InputError, match=f"^{message}"):
+        replace(SearchConfig(), settings)
+
+
 def test_flag_names_are_unique_and_documented():
     parts = (
         EvolutionConfig,
@@ -239,12 +267,13 @@ def test_flag_names_are_unique_and_documented():
     )
     own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
     # leaf_fields is a dict: of two fields with one name, one would be missing here.
-    assert own == 15
+    assert own == 16
     assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
 
 
 OTHER_CHOICE = {
     "accuracy": "speed",
+    "parameters": "multiply_adds",
     "growing": "survivors",
     "exponential": "cosine",
     "rea": "aging",

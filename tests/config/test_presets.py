@@ -18,6 +18,7 @@ def test_named_strategies():
         "random",
         "aco",
         "guided",
+        "nsga2",
     }
     sizes = {
         name: (config.evolution.population_size, config.evolution.sample_size)

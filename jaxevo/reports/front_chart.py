@@ -1,0 +1,59 @@
+"""The chart of a search with two objectives: its front, and how that grew."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+
+from jaxevo.reports.style import COLORS, GREY, LIGHT, line
+from jaxevo.run.front import candidate_points
+from jaxevo.run.reader import Run
+from jaxevo.strategies.dominance import Point, fronts, hypervolume, knee
+
+_TITLES = {"parameters": "parameters", "multiply_adds": "multiply-adds an image"}
+
+
+def draw_front(run: Run) -> Figure:
+    """Fitness by cost of all candidates with their front, and its hypervolume by candidates."""
+    figure = Figure(figsize=(9, 8), layout="constrained")
+    above, below = figure.subplots(2, 1, height_ratios=(2, 1))
+    points = candidate_points(run.candidates.values())
+    _front(above, points, run)
+    # The area grows with each candidate that the front did not dominate yet.
+    most = max(cost for _, cost in points)
+    areas = [hypervolume(points[:number], most) for number in range(1, len(points) + 1)]
+    below.plot(range(1, len(points) + 1), areas, color=COLORS[0], linewidth=1.6)
+    below.set_xlabel("candidates")
+    below.set_ylabel("hypervolume\n(share of all)")
+    for axes in (above, below):
+        axes.grid(color="#ebebeb")
+        axes.set_axisbelow(True)
+    return figure
+
+
+def _front(axes: Axes, points: list[Point], run: Run) -> None:
+    """Every candidate, the front as a staircase, its knee, and the networks trained to the end."""
+    fitness, cost = np.array(points).T
+    axes.scatter(cost, fitness, s=9, color=LIGHT, label="each candidate, in the search")
+    front = [points[place] for place in fronts(points)[0]]
+    line(axes, [c for _, c in front], [f for f, _ in front], label="front of the search", style=0)
+    if len(front) > 2:
+        best = front[knee(front)]
+        label = "its knee"
+        axes.scatter(best[1], best[0], s=90, facecolors="none", edgecolors=GREY, label=label)
+    if run.result is not None:
+        members = [(run.result.id, run.result.validation_accuracy)]
+        members += [(kept.id, kept.validation_accuracy) for kept in run.result.kept]
+        costs = [run.candidates[known].individual.cost for known, _ in members]
+        pairs = sorted(zip(costs, members, strict=True), key=lambda pair: pair[0] or 0)
+        x, y = [float(c or 0) for c, _ in pairs], [accuracy for _, (_, accuracy) in pairs]
+        label = "trained to the end: validation accuracy"
+        axes.scatter(x, y, marker="s", s=28, color=COLORS[1], label=label)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
+    axes.set_xlabel(_TITLES[run.config.minimize])
+    axes.set_ylabel(f"fitness (validation {run.config.fitness})")
+    axes.legend(frameon=False, fontsize=9, loc="lower right")

@@ -1,0 +1,108 @@
+"""Layouts as genes: which there are, how they vary, and that genomes carry them."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+
+import numpy as np
+import pytest
+from conftest import random_genomes
+
+from jaxevo.config import NetworkConfig
+from jaxevo.errors import InputError
+from jaxevo.search_space.complexity import check_given, measure, network_settings
+from jaxevo.search_space.genome import Genome, Layout
+from jaxevo.search_space.genome_files import dumps, loads
+from jaxevo.search_space.layouts import LayoutSpace, cross_layouts
+from jaxevo.search_space.variation import crossover
+
+SPACE = LayoutSpace.between((2, 24), (1, 3))
+
+
+def test_the_layouts_between_bounds():
+    assert SPACE == LayoutSpace((2, 3, 4, 6, 8, 12, 16, 24), (1, 2, 3))
+    assert LayoutSpace.between((5, 7), (2, 2)) == LayoutSpace((5, 6, 7), (2,))
+    assert LayoutSpace.between((8, 8), (3, 3)) == LayoutSpace((8,), (3,))
+    assert Layout(6, 2) in SPACE and Layout(5, 2) not in SPACE and Layout(6, 4) not in SPACE
+
+
+def test_random_layouts_are_equally_likely():
+    rng = np.random.default_rng(0)
+    drawn = collections.Counter(SPACE.random(rng) for _ in range(4800))
+    # 24 layouts, 200 of each to be expected; a standard deviation is 13.8.
+    assert len(drawn) == 24 and all(130 < number < 270 for number in drawn.values())
+
+
+def test_a_mutation_is_a_step_of_one_gene():
+    rng = np.random.default_rng(0)
+    middle = Layout(6, 2)
+    seen = {SPACE.mutate(rng, middle, 1.0) for _ in range(200)}
+    assert seen == {Layout(4, 2), Layout(8, 2), Layout(6, 1), Layout(6, 3)}
+    corner = Layout(24, 3)
+    seen = {SPACE.mutate(rng, corner, 1.0) for _ in range(200)}
+    assert seen == {corner, Layout(16, 3), Layout(24, 2)}
+    assert all(SPACE.mutate(rng, middle, 0.0) == middle for _ in range(20))
+
+
+def test_crossover_takes_each_gene_of_one_parent():
+    rng = np.random.default_rng(0)
+    one, other = Layout(4, 1), Layout(16, 3)
+    drawn = collections.Counter(cross_layouts(rng, one, other, bias=0.6) for _ in range(1000))
+    assert drawn.keys() == {one, other, Layout(4, 3), Layout(16, 1)}
+    # 360, 160, 240 and 240 of a thousand; five standard deviations are 76 at most.
+    for layout, expected in ((one, 360), (other, 160), (Layout(4, 3), 240), (Layout(16, 1), 240)):
+        assert abs(drawn[layout] - expected) < 80
+    first, second = random_genomes(2)
+    with_layouts = [dataclasses.replace(first, layout=one), dataclasses.replace(second, layout=one)]
+    assert crossover(rng, *with_layouts, bias=0.5).layout == one
+    assert crossover(rng, first, second, bias=0.5).layout is None
+
+
+def test_files_and_keys_tell_layouts_apart():
+    (genome,) = random_genomes(1)
+    wide = dataclasses.replace(genome, layout=Layout(12, 2))
+    narrow = dataclasses.replace(genome, layout=Layout(2, 12 // 2))
+    assert len({each.canonical_key() for each in (genome, wide, narrow)}) == 3
+    assert loads(dumps(wide, {"seed": 1})) == (wide, {"seed": 1})
+    assert "layout" not in dumps(genome) and '"layout": {"channels": 12, ' in dumps(wide)
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ({"channels": 4}, "layout: missing key 'num_normal_cells'"),
+        ({"channels": 0, "num_normal_cells": 2}, "layout: channels is a whole number from 1 to"),
+        (
+            {"channels": 4, "num_normal_cells": 11},
+            "layout: num_normal_cells is a whole number from",
+        ),
+        ({"channels": True, "num_normal_cells": 2}, "layout: channels is a whole number from 1 to"),
+        ([4, 2], "layout: expected an object, found list"),
+    ],
+)
+def test_layouts_that_cannot_be_are_refused(layout: object, message: str):
+    (genome,) = random_genomes(1)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Genome.from_dict(genome.to_dict() | {"layout": layout})
+
+
+def test_sizes_are_those_of_settings_with_the_same_values():
+    config, shape = NetworkConfig(channels=24, num_normal_cells=3), (28, 20, 3)
+    for seed, genome in enumerate(random_genomes(100)):
+        layout = SPACE.random(np.random.default_rng(seed))
+        own = dataclasses.replace(genome, layout=layout)
+        settings = dataclasses.replace(config, **dataclasses.asdict(layout))
+        assert network_settings(own, config) == settings
+        assert network_settings(genome, config) == config
+        expected = measure(genome, settings, shape, num_classes=7)
+        assert measure(own, config, shape, num_classes=7) == expected
+
+
+def test_settings_beside_an_own_layout_are_refused():
+    (genome,) = random_genomes(1)
+    own = dataclasses.replace(genome, layout=Layout(12, 2))
+    check_given(genome, ("channels",))
+    check_given(own, ("dropout_rate",))
+    with pytest.raises(InputError, match="the genome has channels=12 of its own; leave channels"):
+        check_given(own, ("dropout_rate", "channels"))
