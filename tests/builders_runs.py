@@ -112,9 +112,10 @@ def hash_run(path: pathlib.Path, number: int = 10**6, **settings: Any) -> Run:
     while (candidates := strategy.ask()) and len(records) < number:
         value = zlib.crc32(candidates[0].genome.canonical_key().encode())
         fitness = None if value % 11 == 0 else 0.9 + value % 97 / 1000
-        told = dataclasses.replace(candidates[0], fitness=fitness)
+        parameters = 8000 * candidates[0].genome.normal.num_nodes + value % 1000
+        cost = config.cost(parameters, 20)
+        told = dataclasses.replace(candidates[0], fitness=fitness, cost=cost)
         strategy.tell(told)
-        parameters = 8000 * told.genome.normal.num_nodes + value % 1000
         records.append(individual_record(told) | {"parameters": parameters})
     return load_run(write_run(path, records, config))
 

@@ -30,11 +30,12 @@ from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.stopwatch import Stopwatch
 
-STRATEGIES = ("rea", "aging", "random", "aco", "guided")
+STRATEGIES = ("rea", "aging", "random", "aco", "guided", "nsga2")
 
 
 def config_of(strategy: str, **settings: object) -> SearchConfig:
-    return replace(SMALL, {"strategy": strategy, "num_ants": 6} | settings)
+    genes = {"min_channels": 1} if strategy == "nsga2" else {}
+    return replace(SMALL, {"strategy": strategy, "num_ants": 6} | genes | settings)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

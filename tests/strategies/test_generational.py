@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -83,6 +84,12 @@ def test_a_recorded_run_is_replayed_without_drawing(settings: dict[str, Any]):
         replayed.replay(step(strategy, table_fitness))
         for name in ("population", "best", "events", "generation", "done"):
             assert getattr(replayed, name) == getattr(strategy, name)
+    other = {"min_channels": 0} if "min_channels" in settings else {"min_channels": 1}
+    recorded = make(strategy=settings["strategy"], **other if settings["strategy"] != "aco" else {})
+    (foreign,) = recorded.ask()[:1]
+    if settings["strategy"] != "aco":
+        with pytest.raises(ValueError, match="a genome with .*, which this search has not"):
+            make(**settings).replay(dataclasses.replace(foreign, fitness=0.5, cost=1))
     large = Individual(99, Genome(*(random_cell(np.random.default_rng(0), 5),) * 2), 0, fitness=0.5)
     with pytest.raises(ValueError, match="a cell of 5 nodes, while max_nodes is 4"):
         make(**settings).replay(large)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -17,7 +18,7 @@ from builders_training import compilations
 from jaxevo.config import TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.networks.builder import NetworkBuilder, split
-from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.genome import Genome, Layout
 from jaxevo.training.checkpoints import CheckpointError, load_weights
 from jaxevo.training.classifier import Classifier, train_classifiers
 
@@ -231,3 +232,18 @@ def test_missing_entries_are_named(saved: pathlib.Path, tmp_path: pathlib.Path, 
     assert str(caught.value) == (
         f"{tmp_path / 'copy'} does not describe its network (KeyError: '{key}'); train again"
     )
+
+
+def test_a_genome_with_its_own_layout_is_saved_and_loaded(tmp_path, few_digits):
+    own = dataclasses.replace(GENOME, layout=Layout(3, 2))
+    classifier = Classifier.of(own, BUILDER, SOURCE, network=BUILDER.build(own))
+    classifier.save(tmp_path / "own")
+    loaded = Classifier.load(tmp_path / "own")
+    assert loaded.model == own
+    np.testing.assert_array_equal(
+        predictions(loaded, few_digits[1]), predictions(classifier, few_digits[1])
+    )
+    # A layout of more cells than there are weights of is refused before it is built.
+    cells = own.to_dict() | {"layout": {"channels": 1, "num_normal_cells": 10}}
+    with pytest.raises(CheckpointError, match="does not describe its network"):
+        Classifier.load(with_document(tmp_path / "own", tmp_path / "claims", {"genome": cells}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import sys
 
@@ -13,7 +14,7 @@ from conftest import random_genomes
 from jaxevo.config import ENGINES, NetworkConfig, TrainingConfig
 from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder, split
-from jaxevo.search_space.genome import Cell, Genome, Node, Op
+from jaxevo.search_space.genome import Cell, Genome, Layout, Node, Op
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import (
     CompiledEngine,
@@ -55,6 +56,31 @@ def test_the_compiled_engine_compiles_once_for_several_seeds():
     first, second = random_genomes(2, 1, 1, seed=5)
     assert engine.prepare(first, (0,)).trainer is engine.prepare(first, (1,)).trainer
     assert engine.prepare(second, (0,)).trainer is not engine.prepare(first, (0,)).trainer
+
+
+@pytest.mark.parametrize("kind", [CompiledEngine, UniversalEngine])
+def test_a_layout_of_its_own_is_as_good_as_the_same_settings(kind, few_digits):
+    # Weights and predictions are equal to the last bit: the network is the same one.
+    def engine(channels: int, cells: int):
+        config = NetworkConfig(channels=channels, num_normal_cells=cells)
+        builder = NetworkBuilder(config, (8, 8, 1), 10)
+        return CompiledEngine(builder, 32) if kind is CompiledEngine else kind(builder, 32, 2)
+
+    (genome,) = random_genomes(1, 1, 2, seed=5)
+    own = dataclasses.replace(genome, layout=Layout(3, 1))
+    images = few_digits[0].images[:32]
+    wide, narrow = engine(4, 2), engine(3, 1)
+    logits = []
+    for maker, each in ((wide, own), (narrow, genome)):
+        prepared = maker.prepare(each, (0, 1))
+        weights = prepared.state.weights
+        logits.append(prepared.trainer.logits(weights, prepared.inputs, images))
+        network = maker.network(each, weights)
+        logits.append(np.asarray(network.head[...]))
+    np.testing.assert_array_equal(logits[0], logits[2])
+    np.testing.assert_array_equal(logits[1], logits[3])
+    # Beside it the same engine trains genomes without one.
+    assert wide.prepare(genome, (0, 1)).trainer is not wide.prepare(own, (0, 1)).trainer
 
 
 @pytest.mark.parametrize("conv_kind", ["separable", "full"])
