@@ -98,7 +98,8 @@ def draw_genomes(options: argparse.Namespace, bench: Bench) -> list[Genome]:
     rng = np.random.default_rng(options.genome_seed)
     found: list[Genome] = []
     while len(found) < options.genomes:
-        genome = Genome(*(random_cell(rng, int(rng.integers(2, 7))) for _ in range(2)))
+        normal, reduction = (random_cell(rng, int(rng.integers(2, 7))) for _ in range(2))
+        genome = Genome(normal, reduction)
         size = bench.builder.complexity(genome).parameters
         if not options.max_parameters or size <= options.max_parameters:
             found.append(genome)

@@ -44,7 +44,8 @@ def run(candidates: int, engine: str) -> list[dict]:
     rng = np.random.default_rng(0)
     rows = []
     for number in range(candidates):
-        genome = Genome(*(random_cell(rng, int(rng.integers(2, 7))) for _ in range(2)))
+        normal, reduction = (random_cell(rng, int(rng.integers(2, 7))) for _ in range(2))
+        genome = Genome(normal, reduction)
         begin = time.perf_counter()
         evaluator.evaluate(genome, (number,))
         resident, maps = measure()

@@ -256,7 +256,7 @@ class SearchConfig:
         """What such a network costs; None where the search minimises nothing."""
         if self.strategy != "nsga2":
             return None
-        return dict(zip(COSTS, (parameters, multiply_adds), strict=True))[self.minimize]
+        return parameters if self.minimize == "parameters" else multiply_adds
 
     def target_reached(self, accuracy: float) -> bool:
         """Whether a candidate of this accuracy ends the search."""
