@@ -56,6 +56,8 @@ RESULT = {  # the content of result.json
     "baseline": None,
     "no_baseline": "",
     "kept": [],
+    "final_losses": [0.5, 0.25],
+    "final_accuracies": [0.55, 0.6],
 }
 
 
@@ -123,5 +125,5 @@ def make_result(run: Run, **changes: Any) -> Result:
     """The result `RESULT` of a run, with changes."""
     genome = run.candidates[RESULT["id"]].individual.genome
     fields: dict[str, Any] = RESULT | {"path": run.path, "genome": genome}
-    tuples = {"test_interval": (0.5, 0.6), "earlier_tests": (), "kept": ()}
+    tuples = {name: tuple(value) for name, value in RESULT.items() if isinstance(value, list)}
     return Result(**fields | tuples | changes)

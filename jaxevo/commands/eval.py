@@ -77,8 +77,8 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("save", None, "folder to save the (first seed's) trained weights in")
 flags.DEFINE_string("output", None, "file to write the results to as JSON")
-shared.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
-shared.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
+shared.define_config_flags(NETWORK, {"default": dataclasses.asdict(NetworkConfig())})
+shared.define_config_flags(TRAINING, {"default": dataclasses.asdict(FINAL)})
 shared.define_recipe_flag("the training")
 flags.DEFINE_enum(
     "resize", "stretch", list(RESIZE_METHODS), "how images of another size are resized"
@@ -209,4 +209,4 @@ def main(console: Console) -> None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments, grouped=shared.grouped)

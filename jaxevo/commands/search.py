@@ -68,8 +68,8 @@ flags.DEFINE_bool(
 flags.DEFINE_string(
     "profile", None, "folder for a trace of JAX's profiler, of what this session does"
 )
-shared.define_config_flags(SETTINGS, flatten(SearchConfig()), "preset paper")
-shared.define_config_flags(WORKER_SETTINGS, flatten(WorkerConfig()), "default")
+shared.define_config_flags(SETTINGS, shared.preset_values())
+shared.define_config_flags(WORKER_SETTINGS, {"default": flatten(WorkerConfig())})
 shared.define_machine_flags()
 
 
@@ -132,13 +132,15 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
 
 def print_result(task: Task, result: Result, console: Console) -> None:
     """Prints the result, and the commands that use it."""
-    from jaxevo.run.words import result_lines
+    from jaxevo.run.words import class_line, result_lines
 
     workdir = task.workdir
+    confusion = result.confusion()
     data_dir = f" --data_dir={shlex.quote(FLAGS.data_dir)}" if FLAGS.data_dir else ""
     weights = f"--weights={shlex.quote(str(workdir.best_weights))}"
     lines = [
         *result_lines(result),
+        *([] if confusion is None else [class_line(confusion)]),
         f"genome {workdir.best_genome}, weights {workdir.best_weights}; to use them:",
         f"  python launch/eval.py {weights} --dataset={shlex.quote(result.dataset)}{data_dir}",
         f"  python -m jaxevo predict {weights} IMAGE...",
@@ -194,4 +196,4 @@ def _written(path: pathlib.Path) -> int | None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments, grouped=shared.grouped)

@@ -21,6 +21,7 @@ from jaxevo.config.network import NetworkConfig, TrainingConfig
 RESIZE_METHODS = ("stretch", "mnist_box")
 BACKGROUNDS = ("auto", "white", "black")
 STRATEGY_KINDS = ("rea", "aging", "random", "aco")
+CLASS_WEIGHTS = ("none", "balanced")
 ENGINES = ("auto", "native", "universal", "compiled")
 
 
@@ -108,6 +109,11 @@ class SearchConfig:
     target_accuracy: float = setting(
         0.0, "end the search once a candidate reaches this validation accuracy; 0: it goes on"
     )
+    initial_genomes: str = setting(
+        "",
+        "genome files or shipped genomes, with commas between them, that the population begins "
+        "with; the rest is drawn (config.json keeps the genomes themselves)",
+    )
     reuse_fitness: bool = setting(
         True, "give an isomorphic genome the fitness that was measured first"
     )
@@ -134,6 +140,12 @@ class SearchConfig:
         "native: one program for all genomes, its cells in C++; universal: the same in JAX; "
         "compiled: a program each; auto: on a CPU the first of these that can run",
         ENGINES,
+    )
+    class_weights: str = setting(
+        "none",
+        "how much an image counts in every training, that of the winner included: none, all alike; "
+        "balanced, in inverse proportion to the images of its class",
+        CLASS_WEIGHTS,
     )
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     evolution: EvolutionConfig = dataclasses.field(default_factory=EvolutionConfig)
@@ -164,6 +176,7 @@ class SearchConfig:
             "wait for offspring",
         )
         check_choice(self, "engine")
+        check_choice(self, "class_weights")
         check_choice(self, "strategy")
         evolution = self.evolution
         check(

@@ -21,13 +21,24 @@ from jaxevo.search_space.variation import random_cell
 from jaxevo.seeds import Seed
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.batched_trainer import BatchedTrainer
-from jaxevo.training.data import TrainingData
+from jaxevo.training.data import TrainingData, balanced_weights
 from jaxevo.training.engines import UniversalEngine, make_engine
 from jaxevo.training.fit import DivergedError, fit
 
 # What a candidate's training may raise without ending the search. XLA's errors, memory running out
 # among them, are RuntimeErrors.
 _FAILURES = (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError)
+
+
+def class_weights(config: SearchConfig, labels: np.ndarray, num_classes: int) -> np.ndarray | None:
+    """How much an image of each class counts in the trainings of a search; None: all alike.
+
+    Args:
+        config: The search's.
+        labels: Of all training images, `[M]`.
+        num_classes: Number of classes.
+    """
+    return balanced_weights(labels, num_classes) if config.class_weights == "balanced" else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -62,6 +62,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("max_parameters", 9, "would have been others"),
     ("channels", 8, "were other networks"),
     ("learning_rate", 0.1, "were trained in another way"),
+    ("class_weights", "balanced", "were trained in another way"),
     ("engine", "compiled", "were trained in another way"),
     ("retrain_seeds", 5, "compared by as many trainings"),
 ]

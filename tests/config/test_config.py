@@ -80,6 +80,7 @@ DEFAULTS = {
     "reuse_fitness": True,
     "retrain_best": 3,
     "retrain_seeds": 2,
+    "class_weights": "none",
     "keep": 1,
     "compare_winner": False,
     "candidates_per_step": 1,
@@ -160,6 +161,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
         "wait for offspring",
     ),
     (SearchConfig, "seed", -1, "the smallest value is 0"),
+    (SearchConfig, "class_weights", "equal", "choose one of none, balanced"),
     (SearchConfig, "retrain_best", -1, "the smallest value is 0"),
     (SearchConfig, "retrain_seeds", -1, "the smallest value is 0"),
     (SearchConfig, "keep", 0, "the smallest value is 1"),
@@ -237,7 +239,7 @@ def test_flag_names_are_unique_and_documented():
     )
     own = len(leaf_fields(SearchConfig)) - sum(len(leaf_fields(part)) for part in parts)
     # leaf_fields is a dict: of two fields with one name, one would be missing here.
-    assert own == 14
+    assert own == 15
     assert all(field.metadata["help"] for _, field in leaf_fields(SearchConfig).values())
 
 
@@ -248,6 +250,7 @@ OTHER_CHOICE = {
     "separable": "full",
     "digits": "mnist",
     "auto": "compiled",
+    "none": "balanced",
     "float32": "bfloat16",
     "stretch": "mnist_box",
 }

@@ -71,6 +71,15 @@ def test_each_is_trained_by_a_recipe_as_alone(engine, batched, data, few_digits)
     assert np.abs(np.subtract(modern_losses, losses)).min() > 1e-2
 
 
+def test_each_is_trained_with_class_weights_as_alone(engine, data, few_digits):
+    weighted = dataclasses.replace(data, class_weights=np.linspace(0.5, 3, 10, dtype=np.float32))
+    engine = universal_engine()  # with programs of its own: weights are one argument more
+    _, losses = train_three(engine, BatchedTrainer(engine.trainer, 4), weighted, few_digits[1])
+    pairs = zip(THREE, SEEDS, strict=True)
+    alone = [fit(engine.prepare(*job), weighted, TRAINING, job[1]).curve[-1].loss for job in pairs]
+    np.testing.assert_allclose(losses, alone, rtol=1e-3)
+
+
 def test_a_loss_that_was_not_finite_once_is_told(engine, batched, data, few_digits):
     diverging = dataclasses.replace(TRAINING, learning_rate=1e38)
     _, losses = train_three(engine, batched, data, few_digits[1], diverging)
