@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -128,7 +129,9 @@ def _print_help(
         print(f"\n{group.upper()}\n" if group else "")
         for name in names:
             print(f"  {_usage(FLAGS[name])}")
-            text = f"{FLAGS[name].help}{_default(FLAGS[name])}"
+            # absl puts the choices, which the line above has, before the words.
+            words = re.sub(r"^<[^>]*>: ", "", FLAGS[name].help or "")
+            text = f"{words}{_default(FLAGS[name])}"
             print(textwrap.fill(text, width, initial_indent=_INDENT, subsequent_indent=_INDENT))
 
 
@@ -145,7 +148,8 @@ def _default(flag: flags.Flag) -> str:
     """The default in words, if the flag has one that says something."""
     if flag.default in (None, False, ""):
         return ""
-    return f" (default: {','.join(flag.default) if flag.flag_type().startswith('comma') else flag.default})"
+    listed = ",".join(flag.default) if isinstance(flag.default, list) else flag.default
+    return f" (default: {listed})"
 
 
 def _terminate(*_: Any) -> None:

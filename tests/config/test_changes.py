@@ -60,6 +60,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("population_size", 9, "would have been others"),
     ("num_ants", 9, "would have been others"),
     ("max_parameters", 9, "would have been others"),
+    ("initial_genomes", "[]", "would have been others"),
     ("channels", 8, "were other networks"),
     ("learning_rate", 0.1, "were trained in another way"),
     ("class_weights", "balanced", "were trained in another way"),
