@@ -19,7 +19,7 @@ from jaxevo.run.changes import change_run, settle_changes
 from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
-from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.evaluator import Evaluator, class_weights
 from jaxevo.run.explore import Explorer
 from jaxevo.run.finish import Finisher
 from jaxevo.run.ledger import Ledger
@@ -112,7 +112,10 @@ def make_evaluator(
     """
     config = task.config
     builder = NetworkBuilder(config.network, task.data.image_shape, task.data.num_classes)
-    data = TrainingData.drawn(task.data.train, config.data.train_examples, config.seed)
+    weights = class_weights(config, task.data.train.labels, task.data.num_classes)
+    data = TrainingData.drawn(
+        task.data.train, config.data.train_examples, config.seed, class_weights=weights
+    )
     stopwatch = Stopwatch()
     stopwatch.add("data", task.data_seconds)
     return Evaluator(

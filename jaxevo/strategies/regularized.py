@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import EvolutionConfig
+from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.generational import Fits, Generational
@@ -40,8 +41,15 @@ class RegularizedEvolution(Generational):
     time; else all that the generation still lacks.
     """
 
-    def __init__(self, config: EvolutionConfig, seed: int, fits: Fits | None = None) -> None:
-        super().__init__(config, seed, fits)
+    def __init__(
+        self,
+        config: EvolutionConfig,
+        seed: int,
+        fits: Fits | None = None,
+        *,
+        initial: Sequence[Genome] = (),
+    ) -> None:
+        super().__init__(config, seed, fits, initial=initial)
         # Up to P by random individuals, at first and after hard avoidance; else by offspring.
         self._filling = True
 
