@@ -23,6 +23,7 @@ from jaxevo.datasets import (
 )
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
+from jaxevo.run.fitted import Fitted, fit_to_machine
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.engines import with_engine
@@ -65,13 +66,16 @@ def make_task(
     path = default if workdir is None else pathlib.Path(home_expanded(workdir))
     if (settings or {}).get("engine", "auto") == "auto":
         config = _with_engine_of(Workdir(path), config)
+    fitted = Fitted(config)
+    if preset == "quick":
+        fitted = fit_to_machine(config, opened, Workdir(path), given=settings or {})
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
         else replace(WorkerConfig(), {"workers": workers})
     )
-    return load_task(
-        config,
+    task = load_task(
+        fitted.config,
         opened,
         path,
         preset=preset,
@@ -79,6 +83,7 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
+    return dataclasses.replace(task, fitted=fitted)
 
 
 def _with_engine_of(workdir: Workdir, config: SearchConfig) -> SearchConfig:

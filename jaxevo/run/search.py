@@ -21,6 +21,7 @@ from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.explore import Explorer
 from jaxevo.run.finish import Finisher
+from jaxevo.run.fitted import Fitted
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import load_run
 from jaxevo.run.remaining import Remaining
@@ -47,6 +48,7 @@ class Task:
     data_seconds: float = 0.0  # that loading the data took
     workers: WorkerConfig = WorkerConfig()
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
+    fitted: Fitted | None = None  # what was chosen for this machine; None: nothing
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
@@ -139,6 +141,8 @@ def make_remaining(task: Task, stopwatch: Stopwatch, ledger: Ledger | None = Non
 def _opened(task: Task, reporter: Reporter) -> Iterator[None]:
     """Makes or checks the folder of the run, and locks it within the block."""
     about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
+    if task.fitted and task.fitted.chosen:
+        about["fitted"] = dict(task.fitted.chosen)
     with task.workdir.locked():
         document = task.workdir.open(task.config, about | {"data": task.data.digest()})
         if changed := changed_versions(document):
@@ -162,6 +166,8 @@ def _explore_and_choose(
     # At the start, say which engine is used and how long the search may take.
     if not ledger.candidates:
         reporter.message(describe_search_engine(task.config))
+        if task.fitted and task.fitted.description:
+            reporter.message(task.fitted.description)
         reporter.message(describe_estimate(evaluator, remaining))
     # Evaluate the candidates, then train the best again.
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:
