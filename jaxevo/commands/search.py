@@ -170,6 +170,8 @@ def main(console: Console) -> None:
 
     if FLAGS.dry_run:
         say(console, describe_search_engine(task.config))
+        if task.fitted and task.fitted.description:
+            say(console, task.fitted.description)
         evaluator = make_evaluator(task)
         remaining = make_remaining(task, evaluator.stopwatch)
         say(console, describe_estimate(evaluator, remaining))

@@ -31,6 +31,7 @@ from jaxevo.datasets import (
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
+from jaxevo.run.fitted import fit_to_machine, recorded_choice
 from jaxevo.run.reader import read_config
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
@@ -73,6 +74,7 @@ def make_task(
     path = default if workdir is None else pathlib.Path(home_expanded(workdir))
     settings = _with_genomes(settings, Workdir(path))
     # Make the configuration, anew or of that of the run, and open the data.
+    fitted = None
     if continues:
         settings |= {} if data is None else {"dataset": dataset}
         config = _continued(
@@ -94,7 +96,11 @@ def make_task(
             recipe=recipe or "paper",
             settings=settings,
         )
-        config = _as_begun(Workdir(path), config, settings)
+        if Workdir(path).config.exists():
+            config = _as_begun(Workdir(path), config, settings)
+        elif preset == "quick":
+            fitted = fit_to_machine(config, opened, settings)
+            config = replace(config, fitted.settings)
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
@@ -109,7 +115,7 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
-    return dataclasses.replace(task, continues=continues)
+    return dataclasses.replace(task, continues=continues, fitted=fitted)
 
 
 def _continued(
@@ -159,15 +165,15 @@ def _with_genomes(settings: Mapping[str, Any], workdir: Workdir) -> dict[str, An
 
 
 def _as_begun(workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:
-    """The configuration as of the run in this folder, if there is one, where nothing is named.
+    """The configuration as of the run in this folder where nothing is named.
 
-    The engine and the genomes to begin with are the run's, and settings that its version did not
-    have are as if they had not come.
+    The engine, the genomes to begin with and what was chosen for the machine are the run's, and
+    settings that its version did not have are as if they had not come.
     """
-    if not workdir.config.exists():
-        return config
-    stored = workdir.read_config()["config"]
+    document = workdir.read_config()
+    stored = document["config"]
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
+    begun |= recorded_choice(document)
     begun["initial_genomes"] = stored.get("initial_genomes", "")
     if stored.get("engine") in ENGINES and settings.get("engine", "auto") == "auto":
         begun["engine"] = stored["engine"]
