@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -75,7 +75,8 @@ def search(
             trainings, another time limit, or another final training. All that is not named stays
             as it was, and what cannot change is refused.
         reporter: Is told how the run goes on; by default it is shown in the terminal.
-        **settings: Settings of `SearchConfig` by flag name.
+        **settings: Settings of `SearchConfig` by flag name. `initial_genomes` may also be a list of
+            genomes and names.
 
     Returns:
         The result; its `classifier()` is the trained network.
@@ -208,6 +209,7 @@ def evolve(
     strategy: str = "rea",
     seed: int = 0,
     max_consecutive_failures: int = 20,
+    initial_genomes: Sequence[Genome | str] = (),
     **settings: Any,
 ) -> Individual:
     """The best individual of a search with a fitness of one's own, which is maximised.
@@ -219,6 +221,8 @@ def evolve(
         strategy: One of `config.presets.STRATEGIES`.
         seed: The search's only source of randomness.
         max_consecutive_failures: So many in a row raise `RuntimeError`.
+        initial_genomes: Genomes, genome files or names of shipped genomes that the population
+            begins with.
         **settings: Settings of the strategy, by default the paper's (P=10, F=10, G=200).
 
     Raises:
@@ -230,5 +234,6 @@ def evolve(
             f"strategy={strategy} minimises the size of networks, and here there are none; choose "
             "another one"
         )
-    config = replace(SearchConfig(), begin | settings | {"seed": seed})
+    given = genome_files.pack(initial_genomes)
+    config = replace(SearchConfig(), begin | settings | {"seed": seed, "initial_genomes": given})
     return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)

@@ -56,6 +56,8 @@ RESULT = {  # the content of result.json
     "baseline": None,
     "no_baseline": "",
     "kept": [],
+    "final_losses": [0.5, 0.25],
+    "final_accuracies": [0.55, 0.6],
 }
 
 
@@ -123,5 +125,5 @@ def hash_run(path: pathlib.Path, number: int = 10**6, **settings: Any) -> Run:
 def make_result(path: pathlib.Path, genome: Genome = GENOME, **changes: Any) -> Result:
     """The result `RESULT` of a run in this folder, with changes."""
     fields: dict[str, Any] = RESULT | {"path": path, "genome": genome}
-    tuples = {"test_interval": (0.5, 0.6), "earlier_tests": (), "kept": ()}
+    tuples = {name: tuple(value) for name, value in RESULT.items() if isinstance(value, list)}
     return Result(**fields | tuples | changes)

@@ -109,6 +109,44 @@ def test_a_run_of_an_earlier_version_goes_on_without_later_settings(searched, tm
         jaxevo.search(AS_DICT, **arguments, **settings, compare_winner=True)
 
 
+def test_a_search_begins_with_given_genomes_and_needs_their_files_no_more(tmp_path):
+    file = tmp_path / "given.json"
+    file.write_text(genome_files.dumps(GENOME))
+    arguments = {"workdir": tmp_path / "run", "reporter": Silent(), "min_nodes": 1} | TINY
+    result = jaxevo.search(AS_DICT, initial_genomes=str(file), **arguments)
+    first, second, *_ = history(result.path)
+    assert (first["genome"], first["operators"]) == (GENOME.to_dict(), ["given"])
+    assert second["operators"] == ["random"]
+    config = json.loads((result.path / "config.json").read_text())["config"]
+    assert json.loads(config["initial_genomes"]) == [GENOME.to_dict()]
+    # Without the file: by the same call, by one without the setting, and by one that goes on.
+    file.unlink()
+    assert jaxevo.search(AS_DICT, initial_genomes=str(file), **arguments) == result
+    assert jaxevo.search(AS_DICT, **arguments) == result
+    arguments |= {"num_generations": 2}
+    longer = jaxevo.search(AS_DICT, initial_genomes=str(file), continue_=True, **arguments)
+    assert longer.candidates == 4
+    # Genomes themselves are as good as files, and others are refused.
+    assert jaxevo.search(AS_DICT, initial_genomes=[GENOME], **arguments) == longer
+    with pytest.raises(InputError, match="initial_genomes was .*, is .*"):
+        jaxevo.search(AS_DICT, initial_genomes=[GENOME, GENOME], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("genomes", "words"),
+    [
+        ("nothing.json", "genome 'nothing.json' is neither a file nor one of the shipped ones"),
+        ([GENOME] * 3, "initial_genomes=3 genomes is not possible: the population has 2"),
+        ("evoA", "initial_genomes=genome 1 is not possible: it has a cell of . nodes"),
+    ],
+)
+def test_genomes_that_cannot_be_given_are_refused(genomes, words, tmp_path):
+    given = TINY | {"workdir": tmp_path / "run"}
+    with pytest.raises(InputError, match=words):
+        jaxevo.search(AS_DICT, initial_genomes=genomes, **given)
+    assert not (tmp_path / "run").exists()
+
+
 class Impatient(Silent):
     """Interrupts after the first candidate."""
 
@@ -360,6 +398,19 @@ def test_a_fitness_of_ones_own_is_maximised(strategy: str):
     assert best.fitness == count_convolutions(best.genome) >= most
     again = jaxevo.evolve(count_convolutions, strategy=strategy, seed=1, num_generations=3)
     assert again == best
+
+
+def test_evolution_begins_with_given_genomes():
+    told: list[Genome] = []
+
+    def fitness(genome: Genome) -> float:
+        told.append(genome)
+        return 0.5
+
+    jaxevo.evolve(fitness, initial_genomes=["evoA", GENOME], min_nodes=1, num_generations=0)
+    assert told[:2] == [genome_files.find("evoA")[0], GENOME] and len(told) == 10
+    with pytest.raises(InputError, match="genome 'evoZ' is neither"):
+        jaxevo.evolve(fitness, initial_genomes=["evoZ"])
 
 
 def test_what_cannot_be_evolved_is_refused():

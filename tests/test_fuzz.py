@@ -49,9 +49,11 @@ from jaxevo.datasets.prepared import _checked
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.errors import InputError
 from jaxevo.reports import summary, terminal
+from jaxevo.run.confusion import Confusion
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import check_state, load_run
-from jaxevo.run.records import Candidate
+from jaxevo.run.records import Candidate, Change
+from jaxevo.run.result import BaselineScores
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
 from jaxevo.strategies.regularized import RegularizedEvolution
@@ -281,8 +283,16 @@ def go_on(strategy: RegularizedEvolution, recorded: dict[int, Candidate]) -> dic
 
 
 def run_files(folder: pathlib.Path) -> dict[str, bytes]:
-    finished = [*table_records(), individual_record(LAST), retraining(2, 0, 0.64)]
-    write_run(folder, finished).result.write_text(json.dumps(RESULT))
+    change = Change("2026-11-28", 7, {}, lifts_stop=True, winner=3, validation_accuracy=0.6)
+    stop = {"kind": "stop", "reason": "the time limit was reached"}
+    finished = [*table_records(), individual_record(LAST), stop, change.to_dict()]
+    workdir = write_run(folder, [*finished, retraining(2, 0, 0.64)])
+    workdir.add_change(change)
+    baseline = BaselineScores(19_258, 100_000, 0.5, 0.55, 3, 2)
+    kept = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "parameters": 10}
+    result = RESULT | {"baseline": dataclasses.asdict(baseline), "kept": [kept]}
+    workdir.result.write_text(json.dumps(result))
+    Confusion(("a", "b"), np.array([[5, 1], [0, 3]])).write(workdir.confusion)
     return read_tree(folder)
 
 
@@ -312,7 +322,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
         "genome JSON": one_file(genome, genome_files.load),
         **{
             name: Kind(run, read_run, (name,))
-            for name in ("config.json", "history.jsonl", "result.json")
+            for name in ("config.json", "history.jsonl", "result.json", "confusion.csv")
         },
         "saved weights": Kind(best, Classifier.load, those_read(best)),
         "array header in weights": Kind(best | {"header": header}, read_header, ("header",)),

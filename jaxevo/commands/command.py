@@ -9,10 +9,13 @@ import contextlib
 import io
 import os
 import pathlib
+import re
+import shutil
 import signal
 import sys
+import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,6 +26,9 @@ from jaxevo.errors import InputError, printable
 from jaxevo.files import default_cache_dir
 
 FLAGS = flags.FLAGS
+_HELP_WIDTH = 100  # characters of a line of a help at most
+_INDENT = " " * 6  # of what a flag means
+_SHARED = "jaxevo.commands.flags"  # defines flags that commands have in common
 
 
 def run(
@@ -32,6 +38,7 @@ def run(
     *,
     arguments: list[str],
     operands: list[str] | None = None,
+    grouped: Callable[[Iterable[str]], Mapping[str, list[str]]] | None = None,
 ) -> None:
     """Parses flags and runs a command; ends the process.
 
@@ -41,6 +48,7 @@ def run(
         when_interrupted: What an interrupt means, in words.
         arguments: The command line, its first entry being the program's name.
         operands: Takes what is not a flag; None refuses it.
+        grouped: Divides names of flags into the groups of the help; None: it has no groups.
 
     Wrong input ends in one line and exit code 2, an interrupt in `when_interrupted` and 130.
     """
@@ -50,7 +58,7 @@ def run(
     with safe_output():
         try:
             if {"--help", "-h", "-help", "--helpfull"} & set(arguments[1:]):
-                _print_help(module)
+                _print_help(module, grouped)
                 return
             rest = FLAGS(arguments)[1:]
             if operands is not None:
@@ -133,11 +141,42 @@ def start_jax() -> None:
     keep_compiled(str(folder))
 
 
-def _print_help(module: str) -> None:
+def _print_help(
+    module: str, grouped: Callable[[Iterable[str]], Mapping[str, list[str]]] | None
+) -> None:
+    """Prints the module's docstring and its flags."""
     print((sys.modules[module].__doc__ or "").strip())
-    print("\nflags:\n")
-    print(FLAGS.module_help(module))
-    print(FLAGS.module_help("jaxevo.commands.flags"))
+    print("\nflags:")
+    defined = FLAGS.flags_by_module_dict()
+    known = [flag.name for owner in (module, _SHARED) for flag in defined.get(owner, [])]
+    groups = grouped(known) if grouped else {"": sorted(known)}
+    width = min(shutil.get_terminal_size().columns, _HELP_WIDTH)
+    for group, names in groups.items():
+        print(f"\n{group.upper()}\n" if group else "")
+        for name in names:
+            print(f"  {_usage(FLAGS[name])}")
+            # absl puts the choices, which the line above has, before the words.
+            words = re.sub(r"^<[^>]*>: ", "", FLAGS[name].help or "")
+            text = f"{words}{_default(FLAGS[name])}"
+            print(textwrap.fill(text, width, initial_indent=_INDENT, subsequent_indent=_INDENT))
+
+
+def _usage(flag: flags.Flag) -> str:
+    """A flag as it is written on the command line."""
+    if flag.boolean:
+        return f"--[no]{flag.name}"
+    choices = getattr(flag.parser, "enum_values", None)
+    kinds = {"int": "N", "float": "X", "string": "TEXT", "path": "PATH"}
+    kind = kinds.get(flag.flag_type(), "A,B,...")
+    return f"--{flag.name}={'|'.join(choices) if choices else kind}"
+
+
+def _default(flag: flags.Flag) -> str:
+    """The default in words, if the flag has one that says something."""
+    if flag.default in (None, False, ""):
+        return ""
+    listed = ",".join(flag.default) if isinstance(flag.default, list) else flag.default
+    return f" (default: {listed})"
 
 
 def _terminate(*_: Any) -> None:

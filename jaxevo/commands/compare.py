@@ -18,14 +18,14 @@ from rich.markdown import Markdown
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
-from jaxevo.config import SearchConfig, flatten, leaf_fields
+from jaxevo.config import SearchConfig, leaf_fields
 from jaxevo.config.presets import STRATEGIES
 
 FLAGS = flags.FLAGS
 WHEN_INTERRUPTED = "nothing is lost: give the same command to go on"
 # What the comparison itself decides; generations go on until the trainings are spent.
 OWN = {"strategy", "seed", "max_trainings", "num_generations", "dataset"}
-OWN |= {"keep", "compare_winner"}
+OWN |= {"keep", "compare_winner", "initial_genomes"}
 FIELDS = {name: field for name, (_, field) in leaf_fields(SearchConfig).items()}
 SETTINGS = {name: field for name, field in FIELDS.items() if name not in OWN}
 
@@ -51,7 +51,7 @@ flags.DEFINE(
 )
 shared.define_preset_flag()
 shared.define_recipe_flag("the final training")
-shared.define_config_flags(SETTINGS, flatten(SearchConfig()), "preset paper")
+shared.define_config_flags(SETTINGS, shared.preset_values())
 shared.define_machine_flags()
 
 
@@ -92,4 +92,4 @@ def main(console: Console) -> None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments, grouped=shared.grouped)

@@ -85,8 +85,8 @@ flags.DEFINE(
 )
 flags.DEFINE(shared.PATH, "save", None, "folder to save the (first seed's) trained weights in")
 flags.DEFINE(shared.PATH, "output", None, "file to write the results to as JSON")
-shared.define_config_flags(NETWORK, dataclasses.asdict(NetworkConfig()), "default")
-shared.define_config_flags(TRAINING, dataclasses.asdict(FINAL), "default")
+shared.define_config_flags(NETWORK, {"default": dataclasses.asdict(NetworkConfig())})
+shared.define_config_flags(TRAINING, {"default": dataclasses.asdict(FINAL)})
 shared.define_recipe_flag("the training")
 shared.define_engine_flag()
 flags.DEFINE_enum(
@@ -223,4 +223,4 @@ def main(console: Console) -> None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments, grouped=shared.grouped)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from jaxevo.config import DataConfig, SearchConfig, leaf_fields
-from jaxevo.config.presets import PRESETS, RECIPES, STRATEGIES
+from jaxevo.config import DataConfig, SearchConfig, WorkerConfig, flatten, leaf_fields
+from jaxevo.config.presets import PRESETS, RECIPES, STRATEGIES, preset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 
@@ -17,6 +17,47 @@ if TYPE_CHECKING:  # imported late, as it brings libraries
     from jaxevo.datasets import ReadOptions
 
 FLAGS = flags.FLAGS
+_NUMBERS_OF_IMAGES = (100, 1000, 3000, 10_000, 100_000)  # by which the preset quick differs
+
+# The groups of a help, in their order, with the flags that no part of a configuration puts there.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "data": ("dataset", "test_dataset", "data_dir", "test_pixel_range", "class_map"),
+    "search": (
+        *("preset", "strategy", "strategies", "seed", "seeds", "evaluations", "initial_genomes"),
+        *("fitness", "max_trainings", "max_parameters", "max_multiply_adds", "target_accuracy"),
+        *("reuse_fitness", "retrain_best", "retrain_seeds"),
+    ),
+    "network": ("genome", "model", "weights"),
+    "training": ("recipe", "class_weights", "keep", "compare_winner"),
+    "run": (
+        *("workdir", "save", "output", "continue", "time_limit", "dry_run"),
+        "max_consecutive_failures",
+    ),
+    "machine": ("engine", "candidates_per_step", "profile", "compilation_cache_dir"),
+}
+# The group of the settings of a configuration's part.
+_GROUP_OF_PART = {
+    **{"data": "data", "evolution": "search", "colony": "search", "network": "network"},
+    **{"training": "training", "final_training": "training"},
+}
+
+
+def grouped(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names of flags by the group of the help that they are in, in the order of `GROUPS`."""
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name in sorted(names):
+        groups[_group_of(name)].append(name)
+    return {group: members for group, members in groups.items() if members}
+
+
+def _group_of(name: str) -> str:
+    for group, names in GROUPS.items():
+        if name in names:
+            return group
+    if name in leaf_fields(WorkerConfig):
+        return "machine"
+    path, _ = leaf_fields(SearchConfig)[name]
+    return _GROUP_OF_PART[path[0]]
 
 
 class _PathParser(flags.ArgumentParser):
@@ -33,13 +74,18 @@ PATH = _PathParser()
 
 
 def define_config_flags(
-    fields: Mapping[str, dataclasses.Field], defaults: Mapping[str, Any], label: str
+    fields: Mapping[str, dataclasses.Field], values: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """A flag for each field; None, where it is not given, leaves the configuration as it is."""
+    """A flag for each field; None, where it is not given, leaves the configuration as it is.
+
+    Args:
+        fields: By flag name.
+        values: What the help shows: values by flag name, by what they are the values of.
+    """
     define = {int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
     for name, field in fields.items():
         of = "final training: " if name.startswith("final_") else ""
-        text = f"{of}{field.metadata['help']} ({label}: {defaults[name]})"
+        text = f"{of}{field.metadata['help']} ({_shown(name, values)})"
         kind = type(field.default)
         if field.metadata["choices"]:
             flags.DEFINE_enum(name, None, list(field.metadata["choices"]), text)
@@ -47,6 +93,25 @@ def define_config_flags(
             flags.DEFINE_bool(name, None, text)
         else:
             define[kind](name, None, text)
+
+
+def _shown(name: str, values: Mapping[str, Mapping[str, Any]]) -> str:
+    """The values of a setting in words, those that are the same together."""
+    labels: dict[str, list[str]] = {}
+    for label, settings in values.items():
+        labels.setdefault(str(settings[name]) or "empty", []).append(label)
+    return ", ".join(f"{' and '.join(named)}: {value}" for value, named in labels.items())
+
+
+def preset_values() -> dict[str, dict[str, Any]]:
+    """The settings of each preset, for help texts; some of `quick` depend on the images."""
+    paper = flatten(SearchConfig())
+    found = [preset("quick", number) for number in _NUMBERS_OF_IMAGES]
+    quick = {}
+    for name in found[0]:
+        low, high = (bound(settings[name] for settings in found) for bound in (min, max))
+        quick[name] = low if low == high else f"{low} to {high} by the number of images"
+    return {"paper": paper, "quick": paper | quick}
 
 
 def given(names: Iterable[str]) -> dict[str, Any]:
@@ -70,7 +135,7 @@ def define_recipe_flag(what: str) -> None:
 def define_engine_flag() -> None:
     """Defines --engine, of the same meaning as a search's."""
     _, field = leaf_fields(SearchConfig)["engine"]
-    define_config_flags({"engine": field}, {"engine": field.default}, "default")
+    define_config_flags({"engine": field}, {"default": {"engine": field.default}})
 
 
 def define_reading_flags() -> None:

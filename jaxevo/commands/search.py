@@ -68,8 +68,8 @@ flags.DEFINE_bool(
 flags.DEFINE(
     shared.PATH, "profile", None, "folder for a trace of JAX's profiler, of what this session does"
 )
-shared.define_config_flags(SETTINGS, flatten(SearchConfig()), "preset paper")
-shared.define_config_flags(WORKER_SETTINGS, flatten(WorkerConfig()), "default")
+shared.define_config_flags(SETTINGS, shared.preset_values())
+shared.define_config_flags(WORKER_SETTINGS, {"default": flatten(WorkerConfig())})
 shared.define_machine_flags()
 
 
@@ -135,11 +135,13 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
 
 def print_result(task: Task, result: Result, console: Console) -> None:
     """Prints the result, and the commands that use it."""
-    from jaxevo.run.words import commands_of, result_lines
+    from jaxevo.run.words import class_line, commands_of, result_lines
 
     workdir = task.workdir
+    confusion = result.confusion()
     lines = [
         *result_lines(result),
+        *([] if confusion is None else [class_line(confusion)]),
         f"genome {workdir.best_genome}, weights {workdir.best_weights}; to use them:",
         *(f"  {line}" for line in commands_of(result, FLAGS.data_dir)),
     ]
@@ -168,6 +170,8 @@ def main(console: Console) -> None:
 
     if FLAGS.dry_run:
         say(console, describe_search_engine(task.config))
+        if task.fitted and task.fitted.description:
+            say(console, task.fitted.description)
         evaluator = make_evaluator(task)
         remaining = make_remaining(task, evaluator.stopwatch)
         say(console, describe_estimate(evaluator, remaining))
@@ -196,4 +200,4 @@ def _written(path: pathlib.Path) -> int | None:
 
 def start(arguments: list[str]) -> None:
     """Runs the command."""
-    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments)
+    command.run(main, __name__, WHEN_INTERRUPTED, arguments=arguments, grouped=shared.grouped)

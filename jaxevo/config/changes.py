@@ -22,6 +22,7 @@ _REASONS = {
     "data": "its candidates were trained and measured on other images",
     "network": "its candidates were other networks",
     **dict.fromkeys(("training", "engine", "candidates_per_step"), _TRAINED_OTHERWISE),
+    "class_weights": _TRAINED_OTHERWISE,
     **dict.fromkeys(("retrain_best", "retrain_seeds"), _CHOSEN_OTHERWISE),
 }
 

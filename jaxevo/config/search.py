@@ -23,6 +23,7 @@ BACKGROUNDS = ("auto", "white", "black")
 STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided", "nsga2")
 COSTS = ("parameters", "multiply_adds")
 FITNESSES = ("accuracy", "likelihood", "speed")
+CLASS_WEIGHTS = ("none", "balanced")
 ENGINES = ("auto", "native", "universal", "compiled")
 
 
@@ -122,6 +123,11 @@ class SearchConfig:
     target_accuracy: float = setting(
         0.0, "end the search once a candidate reaches this validation accuracy; 0: it goes on"
     )
+    initial_genomes: str = setting(
+        "",
+        "genome files or shipped genomes, with commas between them, that the population begins "
+        "with; the rest is drawn (config.json keeps the genomes themselves)",
+    )
     reuse_fitness: bool = setting(
         True, "give an isomorphic genome the fitness that was measured first"
     )
@@ -148,6 +154,12 @@ class SearchConfig:
         "native: one program for all genomes, its cells in C++; universal: the same in JAX; "
         "compiled: a program each; auto: on a CPU the first of these that can run",
         ENGINES,
+    )
+    class_weights: str = setting(
+        "none",
+        "how much an image counts in every training, that of the winner included: none, all alike; "
+        "balanced, in inverse proportion to the images of its class",
+        CLASS_WEIGHTS,
     )
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     evolution: EvolutionConfig = dataclasses.field(default_factory=EvolutionConfig)
@@ -178,6 +190,7 @@ class SearchConfig:
             "do not wait for offspring",
         )
         check_choice(self, "engine")
+        check_choice(self, "class_weights")
         check_choice(self, "strategy")
         check_choice(self, "fitness")
         check_choice(self, "minimize")

@@ -26,6 +26,7 @@ from matplotlib.ticker import (
 from jaxevo.checked import MAX_NUMBER
 from jaxevo.errors import InputError
 from jaxevo.reports import cell_pictures, paper_tables
+from jaxevo.reports.final_charts import draw_confusion, draw_training
 from jaxevo.reports.front_chart import draw_front
 from jaxevo.reports.progress_chart import draw_progress
 from jaxevo.reports.style import BAND, COLORS, INK, MARKERS, PALE
@@ -90,8 +91,16 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
         found["progress"] = lambda: draw_progress(run)
         if run.config.strategy == "nsga2":
             found["front"] = lambda: draw_front(run)
-    if run.result and run.result.test_interval and (paper := PAPER.get(run.config.data.dataset)):
-        own = _own_point(run.path, run.result)
+    result = run.result
+    if result is None:
+        return found
+    if result.final_losses:
+        found["training"] = lambda: draw_training(result)
+    if (confusion := result.confusion()) is not None:
+        images = "validation images" if result.test_accuracy is None else "test images"
+        found["confusion"] = lambda: draw_confusion(confusion, images)
+    if result.test_interval and (paper := PAPER.get(run.config.data.dataset)):
+        own = _own_point(run.path, result)
         found["parameters"] = lambda: parameters_against_error([own, *paper])
     return found
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from jaxevo.reports import summary
-from jaxevo.reports.style import GREY, LIGHT, line
+from jaxevo.reports.style import GREY, LIGHT, line, plain
 from jaxevo.run.reader import Run
 from jaxevo.strategies.individual import Individual
 
@@ -58,15 +58,8 @@ def draw_progress(run: Run) -> Figure:
     panels[-1].set_xlabel("generation")
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     dataset = pathlib.Path(run.config.data.dataset).name[-40:]
-    figure.suptitle(
-        _plain(f"{dataset}, {run.config.strategy}, seed {run.config.seed}"), fontsize=12
-    )
+    figure.suptitle(plain(f"{dataset}, {run.config.strategy}, seed {run.config.seed}"), fontsize=12)
     return figure
-
-
-def _plain(text: str) -> str:
-    """Words of a record, in which dollars would begin a formula."""
-    return text.replace("$", r"\$")
 
 
 def _fitness(axes: Axes, run: Run) -> None:
@@ -165,4 +158,4 @@ def _operators(axes: Axes, run: Run) -> None:
             if outcomes:
                 x.append((low + min(high - 1, last)) / 2)
                 y.append(statistics.fmean(outcomes))
-        line(axes, x, y, label=_plain(operator), style=style)
+        line(axes, x, y, label=plain(operator), style=style)

@@ -16,6 +16,11 @@ COLORS = ("#08519c", "#c4640f", "#6b0f2a", "#45a99e", "#b18fd8")
 MARKERS = "os^dv*P<X>+x12"
 
 
+def plain(text: str) -> str:
+    """Words of a record, in which dollars would begin a formula."""
+    return text.replace("$", r"\$")
+
+
 def line(axes: Axes, x: Sequence[float], y: Sequence[float], *, label: str, style: int) -> None:
     marker = MARKERS[style % len(MARKERS)] if len(x) < 40 else None
     color = COLORS[style % len(COLORS)]

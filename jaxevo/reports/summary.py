@@ -56,6 +56,16 @@ class Rate:
 
 
 @dataclasses.dataclass(frozen=True)
+class ClassScore:
+    """How well the winner knows a class."""
+
+    name: str
+    images: int
+    accuracy: float | None  # None for a class without images
+    taken_for: dict[str, int]  # images by class, the most frequent first
+
+
+@dataclasses.dataclass(frozen=True)
 class OperatorSuccess:
     """Outcome of the individuals an operator helped to make.
 
@@ -187,6 +197,23 @@ def ancestors(run: Run, of: int) -> list[Individual]:
     return [run.candidates[known].individual for known in sorted(found)]
 
 
+def class_scores(run: Run) -> list[ClassScore]:
+    """How well the winner knows each class, by the images that its result was measured on.
+
+    There are none in an incomplete run, or one of an earlier version.
+    """
+    confusion = run.result.confusion() if run.result else None
+    if confusion is None:
+        return []
+    names, images = confusion.class_names, confusion.images.tolist()
+    rows = []
+    for k, counts in enumerate(confusion.counts.tolist()):
+        found = [(names[j], number) for j, number in enumerate(counts) if number]
+        taken_for = dict(sorted(found, key=lambda each: -each[1]))
+        rows.append(ClassScore(names[k], images[k], confusion.accuracies[k], taken_for))
+    return rows
+
+
 def failures(run: Run) -> dict[str, int]:
     """Number of candidates that failed for each reason, the most frequent first."""
     return dict(
@@ -309,6 +336,7 @@ def document(run: Run, shown: Individual | None) -> dict[str, Any]:
         "failures": failures(run),
         "seconds": seconds(run),
         "result": run.result.to_dict() if run.result else None,
+        "classes": [dataclasses.asdict(row) for row in class_scores(run)],
     }
 
 

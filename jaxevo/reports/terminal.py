@@ -5,7 +5,7 @@ The tables show its generations, population, operators, events and times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -19,12 +19,16 @@ from jaxevo.search_space.genome import CELL_KINDS, Genome
 from jaxevo.strategies.individual import Individual
 
 BAR = 18  # characters of the longest bar
+MAX_CLASSES = 30  # in a table: of more, the weakest are shown
+MISTAKES = 5  # of a class
 LINEAGE_DEPTH = 6  # generations of ancestors in a tree: more do not fit side by side
 
 
 def show_run(run: Run, shown: Individual | None, console: Console) -> None:
     """Everything in words; `shown` with its lineage and cells."""
-    for part in (print_header, print_kept, print_generations, print_population, print_events):
+    for part in (print_header, print_classes, print_kept, print_generations):
+        part(run, console)
+    for part in (print_population, print_events):
         part(run, console)
     if shown is not None:
         print_individual(run, shown.id, console)
@@ -34,13 +38,15 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2%}"
 
 
-def show(console: Console, title: str, headings: str, *, rows: Iterable[tuple]) -> None:
-    """Shows a table, if there are rows.
+def show(
+    console: Console, title: str, headings: str | Sequence[str], *, rows: Iterable[tuple]
+) -> None:
+    """Shows a table, if there are rows; headings are listed, or divided by `|`.
 
     Columns are flush right but for headings that begin with `<`; long text is folded.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-    for heading in headings.split("|"):
+    for heading in headings.split("|") if isinstance(headings, str) else headings:
         justify = "left" if heading.startswith("<") else "right"
         table.add_column(heading.lstrip("<"), justify=justify, overflow="fold")
     for row in rows:
@@ -54,6 +60,41 @@ def print_header(run: Run, console: Console) -> None:
     for row in summary.header(run).items():
         grid.add_row(*row)
     console.print(grid)
+
+
+def print_classes(run: Run, console: Console) -> None:
+    """Accuracies by class, and what classes are taken for: as a matrix where it fits."""
+    scores = summary.class_scores(run)
+    names = [row.name for row in scores]
+    about = [(row.name, row.images, percent(row.accuracy)) for row in scores]
+    if (matrix := _matrix(scores, console.width)) is not None:
+        rows = [(*first, *cells) for first, cells in zip(about, matrix, strict=True)]
+        title = "CLASSES  in rows; in columns, the classes that they are taken for"
+        show(console, title, ["<", "images", "accuracy", *names], rows=rows)
+        return
+    # Else the weakest classes, and the most frequent mistakes of each.
+    order = sorted(range(len(scores)), key=lambda k: scores[k].accuracy or 0.0)[:MAX_CLASSES]
+    rows = [(*about[k], _counted(scores[k])) for k in order]
+    title = "CLASSES  the weakest first, with the classes that they are taken for (images)"
+    show(console, title, "<|images|accuracy|<taken for", rows=rows)
+
+
+def _matrix(scores: Sequence[summary.ClassScore], width: int) -> list[list[str]] | None:
+    """Counts in words, a row a class; None where the table is wider than so many characters."""
+    names = [row.name for row in scores]
+    if 2 * len(names) > width:
+        return None
+    matrix = [[str(row.taken_for.get(name, "·")) for name in names] for row in scores]
+    columns = [("", *names), *zip(names, *matrix, strict=True)]
+    # Two characters lie between two columns.
+    needed = sum(2 + max(map(len, column)) for column in columns) + len("images  accuracy  ")
+    return matrix if needed <= width else None
+
+
+def _counted(row: summary.ClassScore) -> str:
+    """The most frequent mistakes."""
+    wrong = [f"{name} ({number:,})" for name, number in row.taken_for.items() if name != row.name]
+    return ", ".join(wrong[:MISTAKES]) + (", ..." if len(wrong) > MISTAKES else "")
 
 
 def print_kept(run: Run, console: Console) -> None:

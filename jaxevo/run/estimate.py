@@ -19,6 +19,7 @@ from jaxevo.training.fit import fit
 
 _STEPS = 6
 _SAMPLES = 2
+_LONG = 2 * 3600.0  # seconds, after which the estimate says how to shorten the search
 
 
 def describe_estimate(evaluator: Evaluator, remaining: Remaining) -> str:
@@ -31,13 +32,15 @@ def describe_estimate(evaluator: Evaluator, remaining: Remaining) -> str:
             remaining.sample = measured_pace(evaluator)
     except (ArithmeticError, MemoryError, RuntimeError) as error:
         return f"no estimate: {error}"
-    return (
+    text = (
         f"estimate: about {format_duration(remaining.total())}: "
         f"{format_duration(remaining.search())} for {evaluator.config.num_candidates} candidates "
         f"of about {format_duration(remaining.training())} (isomorphic ones cost nothing), "
         f"{format_duration(remaining.choice())} for training the best again, "
         f"{format_duration(remaining.final())} for the final training and its test"
     )
+    long = remaining.total() > _LONG
+    return f"{text}; --preset=quick or --time_limit=SECONDS makes it shorter" if long else text
 
 
 def measured_pace(evaluator: Evaluator) -> Pace:

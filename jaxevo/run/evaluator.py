@@ -21,7 +21,7 @@ from jaxevo.search_space.variation import random_cell
 from jaxevo.seeds import Seed
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.batched_trainer import BatchedTrainer
-from jaxevo.training.data import TrainingData
+from jaxevo.training.data import TrainingData, balanced_weights
 from jaxevo.training.engines import UniversalEngine, make_engine
 from jaxevo.training.fit import DivergedError, fit
 from jaxevo.training.measurement import Measurement
@@ -29,6 +29,17 @@ from jaxevo.training.measurement import Measurement
 # What a candidate's training may raise without ending the search. XLA's errors, memory running out
 # among them, are RuntimeErrors.
 _FAILURES = (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError)
+
+
+def class_weights(config: SearchConfig, labels: np.ndarray, num_classes: int) -> np.ndarray | None:
+    """How much an image of each class counts in the trainings of a search; None: all alike.
+
+    Args:
+        config: The search's.
+        labels: Of all training images, `[M]`.
+        num_classes: Number of classes.
+    """
+    return balanced_weights(labels, num_classes) if config.class_weights == "balanced" else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,25 +170,20 @@ class Evaluator:
 
     def train(self, genome: Genome, seed: Seed) -> tuple[Measurement, float]:
         """Scores after the search's training and its mean loss; raises what that raises."""
-        losses: list[float] = []
-
-        def on_epoch(epoch: int, loss: float) -> None:
-            losses.append(loss)
-            self.on_epoch(epoch, self.config.training.epochs)
-
+        config = self.config.training
         with self.stopwatch.part("train"):
             prepared = self.engine.prepare(genome, seed)
             trained = fit(
                 prepared,
                 self.data,
-                self.config.training,
+                config,
                 seed=seed,
-                on_epoch=on_epoch,
+                on_epoch=lambda epoch, loss: self.on_epoch(epoch, config.epochs),
             )
         with self.stopwatch.part("evaluate"):
             weights = trained.state.weights
             scores = prepared.trainer.measure(weights, prepared.inputs, self.validation)
-        return scores, float(np.mean(losses))
+        return scores, trained.mean_loss
 
 
 def _of_training(scores: Measurement, loss: float) -> Evaluation:

@@ -19,7 +19,8 @@ from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.engines import CompiledEngine, Engine, make_engine
-from jaxevo.training.fit import Prepared, fit
+from jaxevo.training.epoch import TrainState
+from jaxevo.training.fit import Epoch, Prepared, fit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,7 @@ class FinalNetwork:
     prepared: Prepared  # of its engine
     weights: Weights  # as the engine has them
     seconds: float  # of all sessions that trained it
+    curve: tuple[Epoch, ...]  # its scores are validation accuracies
 
     def predict(self, images: np.ndarray) -> np.ndarray:
         """The most likely class int32 `[M]` of images uint8 `[M, H, W, C]`."""
@@ -97,6 +99,12 @@ class FinalTrainer:
         def on_epoch(epoch: int, loss: float) -> None:
             self.reporter.training(stage, epoch, config.epochs, note=f"loss {loss:.4f}")
 
+        def measure(state: TrainState) -> float:
+            with self.evaluator.stopwatch.part("evaluate"):
+                validation = self.evaluator.validation
+                measured = prepared.trainer.measure(state.weights, prepared.inputs, validation)
+                return measured.accuracy
+
         with self.evaluator.stopwatch.part("train"):
             prepared = engine.prepare(model, seed)
             trained = fit(
@@ -106,11 +114,13 @@ class FinalTrainer:
                 seed=seed,
                 checkpoints=Checkpoints(checkpoints),
                 identity={**identity, "training": dataclasses.asdict(config)},
+                measure=measure,
                 on_epoch=on_epoch,
                 message=self.reporter.message,
             )
         weights = trained.state.weights
-        return FinalNetwork(engine.network(model, weights), prepared, weights, trained.seconds)
+        network = engine.network(model, weights)
+        return FinalNetwork(network, prepared, weights, trained.seconds, trained.curve)
 
     def _compiled(self) -> CompiledEngine:
         """An engine that takes a hand-designed network."""

@@ -11,23 +11,22 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from jaxevo.config import SearchConfig
 from jaxevo.config.presets import SMALL_CNN
 from jaxevo.datasets import Images, SearchData, duplicates_note
 from jaxevo.errors import InputError
 from jaxevo.files import write_json, write_text
-from jaxevo.intervals import accuracy_interval
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.run.choose import Choice
+from jaxevo.run.confusion import MAX_CLASSES, Confusion
 from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.final_training import FinalNetwork, FinalTrainer
 from jaxevo.run.front import front_document
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import PARTS
 from jaxevo.run.reporter import Reporter
-from jaxevo.run.result import BaselineScores, Kept, Result
+from jaxevo.run.result import Kept, Result
+from jaxevo.run.scoring import Predictions, baseline_scores, winner_scores
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome_files import dumps
 from jaxevo.seeds import baseline_seed, final_seed, kept_seed
@@ -84,6 +83,8 @@ class Finisher:
         # Score the network that is read back, once nothing is left to be chosen or trained.
         scores = self._score(Classifier.load(self.workdir.best_weights), baseline)
         about: dict[str, Any] = {"kept": tuple(kept), "no_baseline": no_baseline}
+        about["final_losses"] = tuple(epoch.loss for epoch in final.curve)
+        about["final_accuracies"] = tuple(epoch.score for epoch in final.curve)
         if choice.first is not None:
             about |= {"first_id": choice.first.id, "first_fitness": choice.first.fitness}
         trained = 1 + len(kept) + (baseline is not None)
@@ -124,15 +125,13 @@ class Finisher:
             except _FAILURES as error:
                 self.reporter.message(f"individual {other.id} is not kept: {error}")
                 continue
-            # Save the genome and the weights, and score them on the validation images.
+            # Save the genome and the weights, with the accuracy after the last epoch.
             self.workdir.kept.mkdir(exist_ok=True)
             self._write_genome(self.workdir.kept / f"{other.id}.json", other)
             self._save(self.workdir.weights(other.id), other.genome, final)
-            with self.evaluator.stopwatch.part("evaluate"):
-                predicted = final.predict(self.data.validation.images)
             parameters = self.evaluator.builder.complexity(other.genome).parameters
-            accuracy = _accuracy(predicted, self.data.validation)
-            kept.append(Kept(other.id, other.fitness or 0.0, accuracy, parameters))
+            score = final.curve[-1].score or 0.0
+            kept.append(Kept(other.id, other.fitness or 0.0, score, parameters))
         return kept
 
     def _train_baseline(self, trainer: FinalTrainer) -> tuple[FinalNetwork | None, str]:
@@ -160,55 +159,31 @@ class Finisher:
         Nothing else in a run looks at the test images.
         """
         # Load the test images, and tell of those that were trained on.
-        test = self.load_test() if self.load_test else None
-        if test is not None and (
-            note := duplicates_note(test, self.data.train, self.data.validation)
+        images = self.load_test() if self.load_test else None
+        if images is not None and (
+            note := duplicates_note(images, self.data.train, self.data.validation)
         ):
             self.reporter.message(note)
         # Predict the validation images, and once the test images.
         self.reporter.stage("testing", 0, 1)
-        parts = {"validation": self.data.validation} | ({} if test is None else {"test": test})
         with self.evaluator.stopwatch.part("evaluate"):
-            predicted = {
-                name: classifier.predict_numbers(images.images) for name, images in parts.items()
-            }
-            of_baseline = {
-                name: baseline.predict(images.images)
-                for name, images in parts.items()
-                if baseline is not None
-            }
+            validation = _predict(classifier, baseline, self.data.validation)
+            test = None if images is None else _predict(classifier, baseline, images)
         self.reporter.stage("testing", 1, 1)
-        scores: dict[str, Any] = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
-        for name, images in parts.items():
-            scores[f"{name}_accuracy"] = _accuracy(predicted[name], images)
-        if test is not None:
-            interval = accuracy_interval(scores["test_accuracy"], len(test))
-            scores |= {"test_interval": interval, "test_images": len(test)}
+        self._write_confusion(test or validation)
+        scores = winner_scores(validation, test)
         if baseline is not None:
-            scores["baseline"] = self._compare(parts, predicted, of_baseline)
+            size = self.evaluator.builder.complexity(Baseline(SMALL_CNN))
+            scores["baseline"] = baseline_scores(validation, test, size)
         return scores
 
-    def _compare(
-        self,
-        parts: Mapping[str, Images],
-        predicted: Mapping[str, np.ndarray],
-        of_baseline: Mapping[str, np.ndarray],
-    ) -> BaselineScores:
-        """The small CNN beside the winner, by predictions of the same images."""
-        size = self.evaluator.builder.complexity(Baseline(SMALL_CNN))
-        accuracies = {name: _accuracy(of_baseline[name], images) for name, images in parts.items()}
-        # Images that only one of the two classifies rightly, of the test if there is one.
-        name, images = list(parts.items())[-1]
-        mine = predicted[name] == images.labels
-        theirs = of_baseline[name] == images.labels
-        return BaselineScores(
-            parameters=size.parameters,
-            multiply_adds=size.multiply_adds,
-            validation_accuracy=accuracies["validation"],
-            test_accuracy=accuracies.get("test"),
-            winner_alone=int(np.sum(mine & ~theirs)),
-            baseline_alone=int(np.sum(theirs & ~mine)),
-        )
+    def _write_confusion(self, predictions: Predictions) -> None:
+        """Writes which classes are taken for which, unless there are very many."""
+        names = self.data.class_names
+        self.workdir.confusion.unlink(missing_ok=True)
+        if len(names) <= MAX_CLASSES:
+            table = Confusion.of(predictions.labels, predictions.winner, names)
+            table.write(self.workdir.confusion)
 
     def _result(
         self,
@@ -266,6 +241,8 @@ class Finisher:
         write_text(path, dumps(individual.genome, metadata))
 
 
-def _accuracy(predicted: np.ndarray, images: Images) -> float:
-    """The part of the images that is classified rightly."""
-    return float(np.mean(predicted == images.labels))
+def _predict(classifier: Classifier, baseline: FinalNetwork | None, images: Images) -> Predictions:
+    """What the winner and the small CNN say of images."""
+    winner = classifier.predict_numbers(images.images)
+    other = None if baseline is None else baseline.predict(images.images)
+    return Predictions(images.labels, winner, other)

@@ -31,9 +31,12 @@ from jaxevo.datasets import (
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
+from jaxevo.run.fitted import fit_to_machine, recorded_choice
 from jaxevo.run.reader import read_config
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
+from jaxevo.search_space import genome_files
+from jaxevo.strategies.registry import initial_genomes
 from jaxevo.training.engines import with_engine
 
 # A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), a
@@ -69,7 +72,9 @@ def make_task(
     resolved = default_preset() if preset == "auto" else preset
     default = default_workdir(dataset, resolved, settings.get("seed", begun.seed))
     path = default if workdir is None else pathlib.Path(home_expanded(workdir))
+    settings = _with_genomes(settings, Workdir(path))
     # Make the configuration, anew or of that of the run, and open the data.
+    fitted = None
     if continues:
         settings |= {} if data is None else {"dataset": dataset}
         config = _continued(
@@ -91,7 +96,11 @@ def make_task(
             recipe=recipe or "paper",
             settings=settings,
         )
-        config = _as_begun(Workdir(path), config, settings)
+        if Workdir(path).config.exists():
+            config = _as_begun(Workdir(path), config, settings)
+        elif preset == "quick":
+            fitted = fit_to_machine(config, opened, settings)
+            config = replace(config, fitted.settings)
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
@@ -106,7 +115,7 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
-    return dataclasses.replace(task, continues=continues)
+    return dataclasses.replace(task, continues=continues, fitted=fitted)
 
 
 def _continued(
@@ -135,15 +144,37 @@ def _continued(
     return config
 
 
-def _as_begun(workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:
-    """The configuration as of the run in this folder, if there is one, where nothing is named.
+def _with_genomes(settings: Mapping[str, Any], workdir: Workdir) -> dict[str, Any]:
+    """The settings with the genomes to begin with in place of their names.
 
-    The engine is the run's, and settings that its version did not have are as if they had not come.
+    A run that is there has its genomes itself: where their files are gone, the name is left out.
+    Raises `InputError`.
     """
-    if not workdir.config.exists():
-        return config
-    stored = workdir.read_config()["config"]
+    named = settings.get("initial_genomes", "")
+    others = {name: value for name, value in settings.items() if name != "initial_genomes"}
+    if not named:
+        return others
+    names = named.split(",") if isinstance(named, str) else named
+    try:
+        return others | {"initial_genomes": genome_files.pack(names)}
+    except InputError:
+        stored = workdir.read_config()["config"] if workdir.config.exists() else {}
+        if not stored.get("initial_genomes"):
+            raise
+        return others
+
+
+def _as_begun(workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:
+    """The configuration as of the run in this folder where nothing is named.
+
+    The engine, the genomes to begin with and what was chosen for the machine are the run's, and
+    settings that its version did not have are as if they had not come.
+    """
+    document = workdir.read_config()
+    stored = document["config"]
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
+    begun |= recorded_choice(document)
+    begun["initial_genomes"] = stored.get("initial_genomes", "")
     if stored.get("engine") in ENGINES and settings.get("engine", "auto") == "auto":
         begun["engine"] = stored["engine"]
     named = {name: value for name, value in settings.items() if name != "engine"}
@@ -165,7 +196,9 @@ def make_config(
     `InputError` for unknown names and impossible values.
     """
     begin = search_settings(preset, strategy, recipe, num_images=num_images)
-    return with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
+    config = with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
+    initial_genomes(config)
+    return config
 
 
 def load_task(

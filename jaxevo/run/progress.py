@@ -179,14 +179,14 @@ class RunReporter:
 
 @contextmanager
 def reading(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Shows on a terminal how many image files are read, of how many, as the function is told."""
+    """Shows on a terminal that data are read, and of files how many, as the function is told."""
     if not console.is_terminal or console.is_jupyter:
         yield lambda done, total: None
         return
-    columns = (TextColumn("reading images"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("reading the data"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=None, visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _joined(*parts: str) -> str:

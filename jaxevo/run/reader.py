@@ -23,7 +23,7 @@ from jaxevo.run.result import Result, read_result
 from jaxevo.run.workdir import Workdir
 from jaxevo.strategies.base import Strategy
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.registry import make_strategy
+from jaxevo.strategies.registry import initial_genomes, make_strategy
 
 
 @dataclasses.dataclass
@@ -227,6 +227,8 @@ def read_config(workdir: Workdir) -> SearchConfig:
         for name, (_, field) in leaf_fields(SearchConfig).items()
     }
     try:
-        return replace(SearchConfig(), values)
+        config = replace(SearchConfig(), values)
+        initial_genomes(config)
+        return config
     except InputError as error:
         raise stored.error(str(error)) from None

@@ -111,6 +111,7 @@ class Remaining:
         """Seconds of all final trainings, of which so many epochs are done, and of the test."""
         pace = self.pace()
         per_epoch = pace.image * self._final_seen / self.config.final_training.epochs
+        per_epoch += pace.evaluation  # after each epoch, for the curve
         # The pace of the final trainings themselves counts once it is known.
         if epochs:
             now = self.stopwatch.total()

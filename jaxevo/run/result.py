@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jaxevo.checked import CheckedFields
 from jaxevo.errors import printable
 from jaxevo.files import read_json
+from jaxevo.run.confusion import Confusion
 from jaxevo.run.records import PARTS
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
@@ -78,6 +79,9 @@ class Result:
     baseline: BaselineScores | None = None
     no_baseline: str = ""  # why it was left out where it was asked for
     kept: tuple[Kept, ...] = ()  # the best first
+    # After each epoch of the final training: its mean loss, and the validation accuracy.
+    final_losses: tuple[float, ...] = ()
+    final_accuracies: tuple[float, ...] = ()
 
     @property
     def weights(self) -> pathlib.Path:
@@ -89,6 +93,13 @@ class Result:
         from jaxevo.training.classifier import Classifier
 
         return Classifier.load(self.weights)
+
+    def confusion(self) -> Confusion | None:
+        """Which classes are taken for which, of the test images, else of the validation images.
+
+        None in runs of earlier versions, and for very many classes. Raises `FileError`.
+        """
+        return Confusion.read(Workdir(self.path).confusion)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `result.json`: all fields but the path and the genome (`best.json`)."""
@@ -106,10 +117,11 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
+_MAX_IMAGES = 10**9
 # Values that results of earlier versions do not have.
 _ADDED_LATER: dict[str, Any] = {
     **dict.fromkeys(("generation", "first_id", "first_fitness", "baseline")),
-    "earlier_tests": [],
+    **{"earlier_tests": [], "final_losses": [], "final_accuracies": []},
     "no_baseline": "",
     "kept": [],
 }
@@ -137,6 +149,9 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
     winner = fields.take("id", int)
     if not searched or winner not in genomes or (interval is not None and len(interval) != 2):
         raise fields.error("it is not the result of this history")
+    curve = [fields.items(name, float) for name in ("final_losses", "final_accuracies")]
+    if len(curve[0]) != len(curve[1]):
+        raise fields.error("final_losses and final_accuracies have not as many epochs")
     session = fields.inner("session_seconds")
     seconds = fields.inner("seconds")
     return Result(
@@ -168,6 +183,8 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         baseline=_read_baseline(fields),
         no_baseline=fields.take("no_baseline", str),
         kept=_read_kept(fields, genomes),
+        final_losses=curve[0],
+        final_accuracies=curve[1],
     )
 
 
@@ -176,13 +193,16 @@ def _read_baseline(fields: CheckedFields) -> BaselineScores | None:
     if fields.optional("baseline", dict) is None:
         return None
     inner = fields.inner("baseline")
+    alone = [inner.take(name, int) for name in ("winner_alone", "baseline_alone")]
+    if not all(0 <= number <= _MAX_IMAGES for number in alone):
+        raise inner.error(f"winner_alone or baseline_alone is no number of images: {alone}")
     return BaselineScores(
         parameters=inner.take("parameters", int),
         multiply_adds=inner.take("multiply_adds", int),
         validation_accuracy=inner.take("validation_accuracy", float),
         test_accuracy=inner.optional("test_accuracy", float),
-        winner_alone=inner.take("winner_alone", int),
-        baseline_alone=inner.take("baseline_alone", int),
+        winner_alone=alone[0],
+        baseline_alone=alone[1],
     )
 
 

@@ -19,7 +19,7 @@ from jaxevo.run.changes import change_run, settle_changes
 from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
-from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.evaluator import Evaluator, class_weights
 from jaxevo.run.explore import Explorer
 from jaxevo.run.finish import Finisher
 from jaxevo.run.ledger import Ledger
@@ -28,6 +28,7 @@ from jaxevo.run.records import Change
 from jaxevo.run.remaining import Remaining
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Result
+from jaxevo.run.sizing import Fitted
 from jaxevo.run.workdir import Workdir
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.individual import Individual
@@ -51,6 +52,7 @@ class Task:
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
     # The folder's run goes on with this configuration, where that is possible.
     continues: bool = False
+    fitted: Fitted | None = None  # what was chosen of the preset for this machine
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
@@ -112,7 +114,10 @@ def make_evaluator(
     """
     config = task.config
     builder = NetworkBuilder(config.network, task.data.image_shape, task.data.num_classes)
-    data = TrainingData.drawn(task.data.train, config.data.train_examples, config.seed)
+    weights = class_weights(config, task.data.train.labels, task.data.num_classes)
+    data = TrainingData.drawn(
+        task.data.train, config.data.train_examples, config.seed, class_weights=weights
+    )
     stopwatch = Stopwatch()
     stopwatch.add("data", task.data_seconds)
     return Evaluator(
@@ -148,6 +153,8 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
     """
     about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
     about |= {"data": task.data.digest()}
+    if task.fitted and task.fitted.settings:
+        about["fitted"] = dict(task.fitted.settings)
     workdir = task.workdir
     with workdir.locked():
         if task.continues:
@@ -183,6 +190,8 @@ def _explore_and_choose(
     # At the start, say which engine is used and how long the search may take.
     if not ledger.candidates:
         reporter.message(describe_search_engine(task.config))
+        if task.fitted and task.fitted.description:
+            reporter.message(task.fitted.description)
         reporter.message(describe_estimate(evaluator, remaining))
     # Evaluate the candidates, then train the best again.
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:

@@ -6,7 +6,10 @@ import shlex
 from collections.abc import Mapping
 
 from jaxevo.intervals import SIGNIFICANT, sign_test
+from jaxevo.run.confusion import Confusion
 from jaxevo.run.result import BaselineScores, Result
+
+_WEAKEST = 3  # classes that are told
 
 
 def format_duration(seconds: float) -> str:
@@ -119,6 +122,22 @@ def _worth(result: Result, baseline: BaselineScores) -> str:
         f"({baseline.parameters:,} parameters), trained in the same way, has a {images} accuracy "
         f"of {theirs:.2%}; {outcome}"
     )
+
+
+def class_line(confusion: Confusion) -> str:
+    """The classes that are known least, and the most frequent mistake."""
+    names = confusion.class_names
+    known = [
+        (accuracy, names[k])
+        for k, accuracy in enumerate(confusion.accuracies)
+        if accuracy is not None and accuracy < 1
+    ]
+    if not known:
+        return "every image of every class is classified rightly"
+    weakest = ", ".join(f"{name} {accuracy:.2%}" for accuracy, name in sorted(known)[:_WEAKEST])
+    one, other, number = confusion.mistakes()[0]
+    often = f"; {names[one]} is taken for {names[other]} {number:,} times" if number > 1 else ""
+    return f"weakest classes: {weakest}{often}"
 
 
 def where_time_went(seconds: Mapping[str, float]) -> str:

@@ -69,6 +69,11 @@ class Workdir:
         return self.path / "small_cnn"
 
     @property
+    def confusion(self) -> pathlib.Path:
+        """Counts of the images that the result was measured on, by class and predicted class."""
+        return self.path / "confusion.csv"
+
+    @property
     def result(self) -> pathlib.Path:
         """File of the result; it exists when the run is complete."""
         return self.path / "result.json"
@@ -92,8 +97,8 @@ class Workdir:
         By a link, files elsewhere would be changed.
         """
         files = (
-            *(self.config, self.history, self.best_genome, self.result, self.front),
-            self.path / "lock",
+            *(self.config, self.history, self.best_genome),
+            *(self.confusion, self.front, self.result),
         )
         folders = (
             self.checkpoints.parent,
@@ -103,7 +108,7 @@ class Workdir:
             self.kept,
             self.baseline_weights,
         )
-        for path in (*files, *folders):
+        for path in (*files, self.path / "lock", *folders):
             if path.is_symlink() or (
                 path.exists() and not (path.is_dir() if path in folders else path.is_file())
             ):

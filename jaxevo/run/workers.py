@@ -292,7 +292,7 @@ def build_evaluate(setup: Setup) -> Evaluate:
     """
     from jaxevo.machine import keep_compiled
     from jaxevo.networks.builder import NetworkBuilder
-    from jaxevo.run.evaluator import Evaluator
+    from jaxevo.run.evaluator import Evaluator, class_weights
     from jaxevo.training.data import TrainingData
 
     if setup.compilation_cache:
@@ -301,7 +301,8 @@ def build_evaluate(setup: Setup) -> Evaluate:
     with np.load(setup.arrays, allow_pickle=False) as arrays:
         train = Images(arrays["train_images"], arrays["train_labels"])
         validation = Images(arrays["validation_images"], arrays["validation_labels"])
-        data = TrainingData.of(train, arrays["subset"])
+        weights = class_weights(setup.config, train.labels, setup.num_classes)
+        data = TrainingData.of(train, arrays["subset"], weights)
     # Build the evaluator, and compile the program that all genomes share.
     builder = NetworkBuilder.for_images(setup.config.network, train.images, setup.num_classes)
     evaluator = Evaluator(setup.config, builder, data, validation=validation)

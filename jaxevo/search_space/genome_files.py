@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxevo.errors import InputError
+from jaxevo.files import home_expanded
 from jaxevo.search_space.genome import CELL_KINDS, Genome, expect_keys
 
 SCHEMA_VERSION = 1
@@ -92,3 +93,29 @@ def find(name: str) -> tuple[Genome, dict[str, Any]]:
         f"genome {name!r} is neither a file nor one of the shipped ones ({shipped}); give one of "
         "these"
     )
+
+
+def pack(genomes: Iterable[Genome | str]) -> str:
+    """Genomes as one line of text, which `unpack` reads.
+
+    Args:
+        genomes: Themselves, or names as `find` takes them.
+
+    Raises:
+        InputError: There is no such genome, or its file cannot be used.
+    """
+    found = [find(home_expanded(each))[0] if isinstance(each, str) else each for each in genomes]
+    return json.dumps([genome.to_dict() for genome in found]) if found else ""
+
+
+def unpack(text: str) -> list[Genome]:
+    """The genomes of a text of `pack`. Raises `ValueError` saying what is wrong."""
+    if not text:
+        return []
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"not a JSON document ({error})") from None
+    if not isinstance(data, list):
+        raise ValueError(f"expected a list of genomes, found {type(data).__name__}")
+    return [Genome.from_dict(each) for each in data]

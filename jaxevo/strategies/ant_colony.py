@@ -11,7 +11,7 @@ more of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,15 @@ class AntColony(Generational):
     """
 
     def __init__(
-        self, config: EvolutionConfig, colony: ColonyConfig, seed: int, *, fits: Fits | None = None
+        self,
+        config: EvolutionConfig,
+        colony: ColonyConfig,
+        seed: int,
+        *,
+        fits: Fits | None = None,
+        initial: Sequence[Genome] = (),
     ) -> None:
-        super().__init__(config, seed, fits)
+        super().__init__(config, seed, fits, initial=initial)
         self.colony = colony
         options = {"inputs": config.max_nodes - 1 + NUM_INPUTS, "ops": len(OPS)}
         self.pheromone = {

@@ -38,11 +38,13 @@ class Generational(abc.ABC):
         fits: Fits | None = None,
         *,
         layouts: LayoutSpace | None = None,
+        initial: Sequence[Genome] = (),
     ) -> None:
         self.config = config
         self.seed = seed
         self.fits = fits
         self.layouts = layouts  # that genomes may have; None: they have none of their own
+        self.initial = initial  # the first candidates' genomes; those that follow are drawn
         self.generation = 0
         self.population: list[Individual] = []  # best first
         self.best: Individual | None = None
@@ -160,6 +162,8 @@ class Generational(abc.ABC):
 
         Raises `InputError` if none is found.
         """
+        if new_id < len(self.initial):
+            return self._given(new_id)
         for attempt in range(MAX_DRAWS):
             rng = generator(Stream.CANDIDATE, (self.seed, new_id, attempt))
             candidate = self._draw(rng, new_id)
@@ -170,6 +174,21 @@ class Generational(abc.ABC):
             f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on "
             "size; raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
         )
+
+    def _given(self, new_id: int) -> Individual:
+        """A candidate of a genome that the search begins with.
+
+        Raises `InputError` if the genome is beyond the bounds.
+        """
+        genome = self.initial[new_id]
+        if self.fits is not None and not self.fits(genome):
+            raise InputError(
+                f"genome {new_id + 1} of initial_genomes is beyond the bounds on size; leave it "
+                "out, or raise max_parameters or max_multiply_adds"
+            )
+        candidate = Individual(new_id, genome, self.generation, operators=("given",))
+        self._take(candidate)
+        return candidate
 
     @abc.abstractmethod
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:

@@ -7,12 +7,13 @@ decided by the fitness that is to be expected, not by the one draw of it that wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxevo.config import EvolutionConfig
+from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.generational import Fits, Generational
@@ -40,10 +41,11 @@ class GuidedEvolution(Generational):
         seed: int,
         fits: Fits | None = None,
         *,
+        initial: Sequence[Genome] = (),
         layouts: LayoutSpace | None = None,
         own_share: float = OWN_SHARE["accuracy"],
     ) -> None:
-        super().__init__(config, seed, fits, layouts=layouts)
+        super().__init__(config, seed, fits, initial=initial, layouts=layouts)
         self._own_share = own_share
         self._known: list[Individual] = []  # what the model is fitted to, by id
         self._fitted: tuple[list[int], FitnessPredictor] | None = None  # the last, by ids

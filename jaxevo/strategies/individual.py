@@ -18,7 +18,8 @@ class Individual:
     genome: Genome
     generation: int  # in which it was born; 0 is the initial population
     parents: tuple[int, ...] = ()
-    # Operators that made it: "random", "ant", or "crossover" and the mutations that changed it.
+    # Operators that made it: "random", "ant", "given" for a genome that the search began with, or
+    # "crossover" and the mutations that changed it.
     operators: tuple[str, ...] = ()
     fitness: float | None = None
     cost: int | None = None  # size of its network, where a search minimises that too

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from jaxevo.config import SearchConfig
+from jaxevo.config.fields import check
+from jaxevo.errors import InputError
+from jaxevo.search_space import genome_files
+from jaxevo.search_space.genome import Genome, Layout
 from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.strategies.aging import AgingEvolution
 from jaxevo.strategies.ant_colony import AntColony
@@ -14,26 +20,28 @@ from jaxevo.strategies.regularized import RegularizedEvolution
 
 
 def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
-    """The strategy of a search, at its beginning; it draws only genomes that `fits` is true for."""
-    layouts = layout_space(config)
+    """The strategy of a search, at its beginning; it draws only genomes that `fits` is true for.
+
+    Raises `InputError` if the genomes to begin with cannot be used.
+    """
+    initial, layouts = initial_genomes(config), layout_space(config)
     if config.strategy == "aco":
-        return AntColony(config.evolution, config.colony, config.seed, fits=fits)
+        return AntColony(config.evolution, config.colony, config.seed, fits=fits, initial=initial)
+    given = (config.evolution, config.seed, fits)
     if config.strategy == "guided":
         # Here, as scikit-learn takes a second.
         from jaxevo.strategies.guided import GuidedEvolution
         from jaxevo.strategies.predictor import OWN_SHARE
 
         share = OWN_SHARE[config.fitness]
-        return GuidedEvolution(
-            config.evolution, config.seed, fits, layouts=layouts, own_share=share
-        )
+        return GuidedEvolution(*given, initial=initial, layouts=layouts, own_share=share)
     kinds = {
         "rea": RegularizedEvolution,
         "aging": AgingEvolution,
         "random": RandomSearch,
         "nsga2": ParetoEvolution,
     }
-    return kinds[config.strategy](config.evolution, config.seed, fits, layouts=layouts)
+    return kinds[config.strategy](*given, initial=initial, layouts=layouts)
 
 
 def layout_space(config: SearchConfig) -> LayoutSpace | None:
@@ -45,3 +53,44 @@ def layout_space(config: SearchConfig) -> LayoutSpace | None:
         (genes.min_channels or network.channels, network.channels),
         (genes.min_normal_cells or network.num_normal_cells, network.num_normal_cells),
     )
+
+
+def initial_genomes(config: SearchConfig) -> list[Genome]:
+    """The genomes that a search's population begins with.
+
+    Where the layout is a gene, genomes without one have the search's widest with the most cells.
+
+    Raises `InputError` if they are no genomes, too many, or not of the search space.
+    """
+    try:
+        genomes = genome_files.unpack(config.initial_genomes)
+    except ValueError as error:
+        raise InputError(f"initial_genomes cannot be read ({error}); give genome files") from None
+    evolution, layouts = config.evolution, layout_space(config)
+    size = evolution.population_size
+    check(
+        len(genomes) <= size,
+        "initial_genomes",
+        f"{len(genomes)} genomes",
+        rule=f"the population has {size}; give fewer or raise population_size",
+    )
+    for number, genome in enumerate(genomes, 1):
+        for cell in genome.cells:
+            check(
+                evolution.min_nodes <= cell.num_nodes <= evolution.max_nodes,
+                "initial_genomes",
+                f"genome {number}",
+                rule=f"it has a cell of {cell.num_nodes} nodes, and the search space has "
+                f"{evolution.min_nodes} to {evolution.max_nodes} (min_nodes, max_nodes)",
+            )
+        check(
+            genome.layout is None or (layouts is not None and genome.layout in layouts),
+            "initial_genomes",
+            f"genome {number}",
+            rule=f"it has {genome.layout}, which this search has not; see min_channels and "
+            "min_normal_cells",
+        )
+    if layouts is None:
+        return genomes
+    largest = Layout(config.network.channels, config.network.num_normal_cells)
+    return [dataclasses.replace(each, layout=each.layout or largest) for each in genomes]

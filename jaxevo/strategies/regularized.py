@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import EvolutionConfig
+from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.generational import Fits, Generational
@@ -46,9 +47,10 @@ class RegularizedEvolution(Generational):
         seed: int,
         fits: Fits | None = None,
         *,
+        initial: Sequence[Genome] = (),
         layouts: LayoutSpace | None = None,
     ) -> None:
-        super().__init__(config, seed, fits, layouts=layouts)
+        super().__init__(config, seed, fits, initial=initial, layouts=layouts)
         # Up to P by random individuals, at first and after hard avoidance; else by offspring.
         self._filling = True
 

@@ -76,7 +76,9 @@ class BatchedTrainer:
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(starts[i] for i in filled))
         state, inputs = jax.device_put(stacked, self._divided)
         images, labels = jax.device_put((data.images, data.labels), self._everywhere)
-        plan = make_plan(config, self.batch_size, len(data.subset))
+        plan = make_plan(
+            config, self.batch_size, len(data.subset), class_weights=data.class_weights
+        )
         steps, settings = jax.device_put(plan, self._everywhere)
         # Each epoch draws every candidate's own order and key.
         total = np.zeros(self.candidates)

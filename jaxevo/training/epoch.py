@@ -85,7 +85,10 @@ def run_epoch(
         # copy: merged variables that are not differentiated could not be updated otherwise
         module = nnx.merge(graphdef, params, stats, copy=True)
         logits = module(batch, *inputs, train=True, dropout_key=dropout_key)
-        loss = cross_entropy(logits, classes, settings.label_smoothing).mean()
+        losses = cross_entropy(logits, classes, settings.label_smoothing)
+        if settings.class_weights is not None:
+            losses = losses * settings.class_weights[classes]
+        loss = losses.mean()
         return loss, nnx.state(module, nnx.BatchStat)
 
     def step(i: jax.Array, carry: tuple[TrainState, jax.Array]) -> tuple[TrainState, jax.Array]:

@@ -35,11 +35,24 @@ class Prepared:
     inputs: tuple[Any, ...]  # of the module's call, beside images
 
 
+class Epoch(NamedTuple):
+    """A point of a training's curve."""
+
+    loss: float  # mean of the epoch
+    score: float | None  # what `measure` gave after it
+
+
 class Trained(NamedTuple):
-    """A training's last state, and its seconds."""
+    """A training's last state, its seconds and its curve."""
 
     state: TrainState
     seconds: float  # of all its sessions
+    curve: tuple[Epoch, ...]  # of all its sessions
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean of all epochs."""
+        return float(np.mean([epoch.loss for epoch in self.curve]))
 
 
 def check_loss(loss: float, epoch: int) -> None:
@@ -62,6 +75,7 @@ def fit(
     seed: Seed,
     checkpoints: Checkpoints | None = None,
     identity: Mapping[str, Any] | None = None,
+    measure: Callable[[TrainState], float] | None = None,
     on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
     message: Callable[[str], None] = lambda text: None,
 ) -> Trained:
@@ -75,6 +89,7 @@ def fit(
         checkpoints: Takes the state between epochs, and gives it back to a later call of the same
             `identity`.
         identity: Plain values of JSON that name this training.
+        measure: Scores the state after each epoch, for the curve; None: the curve has losses alone.
         on_epoch: Told the number of epochs done, and the mean loss of the last.
         message: Told what was wrong with a checkpoint.
 
@@ -84,7 +99,8 @@ def fit(
     """
     # Go on from the newest checkpoint of this training, if there is one.
     saver = None if checkpoints is None else _Saver(checkpoints, identity or {}, prepared.trainer)
-    first_epoch, seconds_before = saver.resume(prepared, message) if saver else (0, 0.0)
+    seconds_before, curve = saver.resume(prepared, message) if saver else (0.0, [])
+    first_epoch = len(curve)
     begin = time.perf_counter()
     state = prepared.state
     # Train epoch by epoch, and save the state between epochs where that is due.
@@ -93,13 +109,14 @@ def fit(
     )
     for epoch, (state, loss) in enumerate(epochs, first_epoch + 1):  # noqa: B007
         check_loss(loss, epoch)
+        curve.append(Epoch(loss, None if measure is None else measure(state)))
         if saver is not None:
             seconds = seconds_before + time.perf_counter() - begin
-            saver.save_if_due(epoch, state, loss, seconds=seconds, last=epoch == config.epochs)
+            saver.save_if_due(state, seconds, curve, last=epoch == config.epochs)
         on_epoch(epoch, loss)
     # The last step's loss is of the weights before it.
     check_weights(state.weights)
-    return Trained(state, seconds_before + time.perf_counter() - begin)
+    return Trained(state, seconds_before + time.perf_counter() - begin, tuple(curve))
 
 
 class _Saver:
@@ -114,41 +131,49 @@ class _Saver:
         self.stopwatch = trainer.stopwatch
         self.due = time.perf_counter()
 
-    def resume(self, prepared: Prepared, message: Callable[[str], None]) -> tuple[int, float]:
+    def resume(
+        self, prepared: Prepared, message: Callable[[str], None]
+    ) -> tuple[float, list[Epoch]]:
         """Puts the newest usable state into `prepared`.
 
-        Returns the epochs done and their seconds.
+        Returns the seconds of the epochs done, and their curve.
         """
         newest = self.checkpoints.load_newest(message)
         if newest is None:
-            return 0, 0.0
+            return 0.0, []
         epoch, document, arrays = newest
         # A checkpoint of another training is left alone, and so is one that does not fit.
         if any(document.get(name) != value for name, value in self.identity.items()):
-            return 0, 0.0
+            return 0.0, []
         try:
             state = unflatten(prepared.state, arrays)
             seconds = float(document["seconds"])
             if not 0 <= seconds < math.inf:
                 raise ValueError(f"seconds is {seconds}")
+            curve = [
+                Epoch(float(loss), None if score is None else float(score))
+                for loss, score in document["curve"]
+            ]
+            if len(curve) != epoch:
+                raise ValueError(f"the curve has {len(curve)} epochs")
         except (CheckpointError, KeyError, TypeError, ValueError) as error:
             message(
                 f"checkpoint {epoch} cannot be gone on from ({error}); the training begins anew"
             )
-            return 0, 0.0
+            return 0.0, []
         prepared.state = state
-        return epoch, seconds
+        return seconds, curve
 
     def save_if_due(
-        self, epoch: int, state: TrainState, loss: float, *, seconds: float, last: bool
+        self, state: TrainState, seconds: float, curve: list[Epoch], *, last: bool
     ) -> None:
         """Saves after the first and the last epoch, and after others that took long enough."""
         begin = time.perf_counter()
         if begin < self.due and not last:
             return
         with self.stopwatch.part("checkpoint"):
-            document = dict(self.identity) | {"seconds": seconds, "loss": loss}
-            self.checkpoints.save(epoch, document, flatten(state))
+            document = dict(self.identity) | {"seconds": seconds, "curve": curve}
+            self.checkpoints.save(len(curve), document, flatten(state))
         # The longer saving took, the later it is due again.
         end = time.perf_counter()
         self.due = end + (end - begin) / CHECKPOINT_SHARE

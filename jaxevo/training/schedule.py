@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxevo.config import TrainingConfig
 from jaxevo.training.augmentation import Bounds
@@ -38,9 +39,16 @@ class Plan(NamedTuple):
     label_smoothing: jax.Array | float
     bounds: Bounds
     weight_average: jax.Array | float
+    class_weights: jax.Array | np.ndarray | None  # [classes]; None: all images count alike
 
 
-def make_plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple[jax.Array, Plan]:
+def make_plan(
+    config: TrainingConfig,
+    batch_size: int,
+    num_images: int,
+    *,
+    class_weights: np.ndarray | None = None,
+) -> tuple[jax.Array, Plan]:
     """The steps of an epoch over `num_images` images, and the settings of the whole training."""
     steps = max(1, num_images // batch_size)
     total = steps * config.epochs
@@ -53,5 +61,6 @@ def make_plan(config: TrainingConfig, batch_size: int, num_images: int) -> tuple
         config.label_smoothing,
         Bounds(config.max_shift, config.max_rotation, config.max_scale),
         config.weight_average,
+        class_weights,
     )
     return jnp.int32(steps), jax.tree.map(jnp.float32, settings)

@@ -50,7 +50,9 @@ class Trainer:
     def compile(self, state: TrainState, inputs: tuple[Any, ...], data: TrainingData) -> None:
         """Compiles both programs, so that a training on data of these shapes begins at once."""
         # An epoch over the shapes alone: values of the settings are arguments of the program.
-        steps, settings = make_plan(TrainingConfig(), self.batch_size, len(data.labels))
+        steps, settings = make_plan(
+            TrainingConfig(), self.batch_size, len(data.labels), class_weights=data.class_weights
+        )
         everything = np.arange(len(data.labels))
         order, key = draw_epoch(
             (0,), 0, everything, batch_size=self.batch_size, length=len(data.labels)
@@ -89,7 +91,9 @@ class Trainer:
             seed: The order of images, dropout and augmentation derive from it.
             first_epoch: Where to go on after an interruption.
         """
-        steps, settings = make_plan(config, self.batch_size, len(data.subset))
+        steps, settings = make_plan(
+            config, self.batch_size, len(data.subset), class_weights=data.class_weights
+        )
         for epoch in range(first_epoch, config.epochs):
             order, key = draw_epoch(
                 seed, epoch, data.subset, batch_size=self.batch_size, length=len(data.labels)

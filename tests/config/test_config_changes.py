@@ -61,8 +61,10 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("num_ants", 9, "would have been others"),
     ("max_parameters", 9, "would have been others"),
     ("fitness", "likelihood", "would have been others"),
+    ("initial_genomes", "[]", "would have been others"),
     ("channels", 8, "were other networks"),
     ("learning_rate", 0.1, "were trained in another way"),
+    ("class_weights", "balanced", "were trained in another way"),
     ("engine", "compiled", "were trained in another way"),
     ("retrain_seeds", 5, "compared by as many trainings"),
 ]

@@ -6,12 +6,16 @@ import json
 import os
 import pathlib
 
+import numpy as np
 import pytest
 from builders_runs import LAST, RESULT, individual_record, retraining, table_records, write_run
 from launching import launch
 
 from jaxevo.reports import summary
+from jaxevo.run.confusion import Confusion
 from jaxevo.search_space import genome_files
+
+KEPT = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "parameters": 10}
 
 
 def inspect(folder: pathlib.Path, *arguments: str, columns: int = 80) -> tuple[int, str, str]:
@@ -37,7 +41,9 @@ def folder(tmp_path_factory):
     records[1]["failure"] = "[bold]not finite[/bold] :smile: [/]\x1b[31m"
     records[3]["operators"] = ["crossover", "[red]"]
     finished = [*records, individual_record(LAST), retraining(2, 0, 0.64)]
-    write_run(folder / "run", finished).result.write_text(json.dumps(RESULT))
+    workdir = write_run(folder / "run", finished)
+    workdir.result.write_text(json.dumps(RESULT | {"kept": [KEPT]}))
+    Confusion(("[red]", "dog"), np.array([[60, 40], [5, 7]])).write(workdir.confusion)
     write_run(folder / "young", records[:2], tail='{"kind": "indi')
     write_run(folder / "empty", [])
     write_run(folder / "damaged", table_records(), tail="{}\n")
@@ -61,6 +67,9 @@ def test_text_and_json(folder):
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for line in (
         "state complete",
+        "[red] 100 60.00% 60 40",
+        "dog 12 58.33% 5 7",
+        "3 60.00% 70.00% 10 run/kept/3",
         # 18 from 37.5 % to 70 %: 9.7 are 55 %, 12.5 are 60 %
         "0 60.00% 55.00% 1.0 2.0 3 0 1 ━━━━━━━━━━──",
         "3 1 70.00% 1 2 10 2 0 crossover, [red]",
@@ -84,6 +93,7 @@ def test_text_and_json(folder):
     parsed = json.loads(document)
     assert (parsed["best"], parsed["individual"]["id"], parsed["complete"]) == (2, 2, True)
     assert [individual["id"] for individual in parsed["lineage"]] == [2]
+    assert parsed["classes"][1]["taken_for"] == {"dog": 7, "[red]": 5}
     assert [individual["id"] for individual in parsed["population"]] == [3, 5]
     assert parsed["operators"][0]["survived"]["successes"] == 2
     assert genome_files.load(folder / "exported.json")[1]["id"] == 2
@@ -93,7 +103,10 @@ def test_text_and_json(folder):
     }
     progress = ["progress.png", "progress.svg"]
     assert pictures == {
-        "run": ["cells.png", "cells.svg", *progress],
+        "run": [
+            *("cells.png", "cells.svg", "confusion.png", "confusion.svg", *progress),
+            *("training.png", "training.svg"),
+        ],
         "young": ["cells_1.png", "cells_1.svg", *progress],
         "genomes": ["evoA.png", "evoA.svg"],
     }

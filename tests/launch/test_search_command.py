@@ -15,6 +15,7 @@ import pytest
 from conftest import REPOSITORY, timeless
 from launching import launch
 
+from jaxevo.config import SearchConfig, WorkerConfig, leaf_fields
 from jaxevo.config.presets import RECIPES
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.checkpoints import Checkpoints
@@ -271,15 +272,33 @@ def test_wrong_input_ends_in_one_line_and_leaves_nothing(
 def test_help_names_every_setting(launch_environment):
     done = search(launch_environment, "--help")
     assert done.returncode == 0
-    for flag in (
-        "--dataset",
-        "--preset",
-        "--num_generations",
-        "--final_epochs",
-        "--data_dir",
-        "tau_cross",
-    ):
-        assert flag in done.stdout
+    for name in leaf_fields(SearchConfig).keys() | leaf_fields(WorkerConfig).keys():
+        assert re.search(rf"^  --(\[no\])?{name}(=|$)", done.stdout, re.MULTILINE), name
+    for word in ("--preset=auto|quick|paper", "--data_dir=PATH", "(tau_cross)"):
+        assert word in done.stdout
+
+
+def test_help_is_in_groups_and_shows_both_presets(launch_environment):
+    text = search(launch_environment, "--help").stdout
+    groups = re.split(r"^([A-Z]+)$", text.partition("\nflags:\n")[2], flags=re.MULTILINE)
+    names, parts = groups[1::2], [" ".join(part.split()) for part in groups[2::2]]
+    assert names == ["DATA", "SEARCH", "NETWORK", "TRAINING", "RUN", "MACHINE"]
+    listed = re.findall(r"^  --(?:\[no\])?(\w+)", text, re.MULTILINE)
+    assert len(listed) == len(set(listed)) > 80  # each once
+    data, evolution, network, training, run, machine = parts
+    assert "--image_size=N resize images" in data and "(paper and quick: 0)" in data
+    assert "quick: 0.05 to 0.2 by the number of images)" in data
+    assert "--num_generations=N generations after the initial one (G) (paper: 200, quick: 5)" in (
+        evolution
+    )
+    assert "--[no]crossover rea makes" in evolution and "--strategy=rea|aging|" in evolution
+    assert "(D) (paper: 24, quick: 8)" in network
+    assert "--final_epochs=N final training: passes over" in training
+    assert "(paper: 100, quick: 3 to 40 by the number of images)" in training
+    assert "--class_weights=none|balanced" in training and "--recipe=" in training
+    assert all(flag in run for flag in ("--workdir=", "--time_limit=", "--[no]continue"))
+    assert all(flag in machine for flag in ("--workers=", "--engine=", "--profile="))
+    assert all(len(line) <= 120 for line in text.splitlines())
 
 
 def test_dry_run_prints_the_expected_duration_and_leaves_nothing(tmp_path, launch_environment):

@@ -7,6 +7,7 @@ import json
 import math
 import pathlib
 
+import numpy as np
 import pytest
 from builders_runs import (
     GENOME,
@@ -22,8 +23,9 @@ from builders_runs import (
 from jaxevo.config import EvolutionConfig, SearchConfig, replace
 from jaxevo.errors import InputError
 from jaxevo.reports import summary
-from jaxevo.reports.summary import Generation
+from jaxevo.reports.summary import ClassScore, Generation
 from jaxevo.run.changes import change_run
+from jaxevo.run.confusion import Confusion
 from jaxevo.run.reader import load_run
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
@@ -128,6 +130,24 @@ def test_a_run_that_was_continued(tmp_path):
         {"final_epochs": 7},
         {"num_generations": 3},
     ]
+
+
+def test_what_classes_are_taken_for(tmp_path):
+    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
+    Confusion(("cat", "dog", "emu"), np.array([[6, 1, 3], [0, 5, 0], [0, 0, 0]])).write(
+        workdir.confusion
+    )
+    assert summary.class_scores(load_run(workdir)) == []  # as long as there is no result
+    workdir.result.write_text(json.dumps(RESULT))
+    run = load_run(workdir)
+    assert summary.class_scores(run) == [
+        ClassScore("cat", 10, 0.6, {"cat": 6, "emu": 3, "dog": 1}),
+        ClassScore("dog", 5, 1.0, {"dog": 5}),
+        ClassScore("emu", 0, None, {}),
+    ]
+    assert [row["name"] for row in summary.document(run, None)["classes"]] == ["cat", "dog", "emu"]
+    workdir.confusion.unlink()
+    assert summary.class_scores(run) == []
 
 
 KEPT = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "parameters": 10}

@@ -14,7 +14,7 @@ from conftest import random_genomes
 from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.evaluator import Evaluator, class_weights
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.data import TrainingData
 from jaxevo.training.fit import fit
@@ -143,6 +143,13 @@ def test_only_the_subset_is_trained_on(varied, universal, few_digits):
         for evaluator in (universal, varied(data=data))
     ]
     assert all(np.array_equal(a, b) for a, b in zip(*weights, strict=True))
+
+
+def test_classes_are_weighed_where_that_is_asked_for():
+    labels = np.array([0, 0, 1, 0])
+    assert class_weights(CONFIG, labels, 2) is None
+    balanced = configs.replace(CONFIG, {"class_weights": "balanced"})
+    np.testing.assert_allclose(class_weights(balanced, labels, 2), [2 / 3, 2])
 
 
 def test_several_that_cannot_be_trained_in_one_step_are_trained_one_by_one(varied):

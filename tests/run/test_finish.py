@@ -5,6 +5,7 @@ Its training is real; a table stands for the search's.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -156,6 +157,33 @@ def test_the_result_counts_what_the_history_holds(whole, evaluator):
     assert whole.session_seconds.keys() == set(SESSION_PARTS)
     (session,) = history_of(whole.path, "session")
     assert session["session_seconds"] == whole.session_seconds
+
+
+def test_the_curve_of_the_final_training_is_in_the_result(whole, data):
+    assert len(whole.final_losses) == len(whole.final_accuracies) == 2
+    assert whole.final_losses[1] < whole.final_losses[0]
+    assert whole.final_accuracies[-1] == whole.validation_accuracy
+
+
+def test_classes_are_counted_on_the_images_that_were_tested(whole, data):
+    confusion = whole.confusion()
+    assert confusion is not None and confusion.class_names == data.class_names
+    predicted = whole.classifier().predict_numbers(data.validation.images)
+    for (true, taken), count in np.ndenumerate(confusion.counts):
+        assert count == np.sum((data.validation.labels == true) & (predicted == taken))
+    right = confusion.counts.diagonal().sum() / confusion.counts.sum()
+    assert right == whole.test_accuracy
+
+
+def test_very_many_classes_are_not_tabled(tmp_path, finish, data):
+    names = tuple(map(str, range(1001)))
+    many = dataclasses.replace(data, class_names=names)
+    builder = NetworkBuilder(SMALL.network, many.image_shape, many.num_classes)
+    wide = Evaluator(SMALL, builder, TrainingData.of(data.train), validation=data.validation)
+    (tmp_path / "run").mkdir()
+    Workdir(tmp_path / "run").confusion.write_text("of an earlier result")
+    result = finish(tmp_path / "run", data=many, evaluator=wide)
+    assert result.confusion() is None
 
 
 def test_a_result_is_read_back_as_it_was_written(whole):

@@ -205,12 +205,5 @@ def test_images_that_are_read_are_counted_on_a_terminal_alone(terminal: bool):
     with reading(Console(file=file, force_terminal=terminal, width=60)) as on_image:
         for done in range(1, 201):
             on_image(done, 200)
-    assert ("reading images" in file.getvalue()) == terminal
+    assert ("reading the data" in file.getvalue()) == terminal
     assert ("200/200" in file.getvalue()) == terminal
-
-
-def test_data_that_count_no_images_show_no_bar():
-    file = io.StringIO()
-    with reading(Console(file=file, force_terminal=True, width=60)):
-        pass
-    assert "reading" not in file.getvalue()

@@ -11,6 +11,7 @@ import zlib
 
 import pytest
 from builders_runs import (
+    GENOME,
     LAST,
     RESULT,
     SMALL,
@@ -25,6 +26,7 @@ from jaxevo.errors import InputError
 from jaxevo.files import FileError
 from jaxevo.run.reader import load_run
 from jaxevo.run.records import Change
+from jaxevo.search_space.genome_files import pack
 from jaxevo.strategies.regularized import RegularizedEvolution
 
 
@@ -168,7 +170,11 @@ def test_a_run_of_an_earlier_version(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("population_size", 0), ("mating_pool", "none"), ("seed", "0")]
+    ("name", "value"),
+    [
+        *(("population_size", 0), ("mating_pool", "none"), ("seed", "0")),
+        *(("initial_genomes", "["), ("initial_genomes", pack([GENOME] * 3))),
+    ],
 )
 def test_a_config_of_impossible_values(tmp_path, name, value):
     workdir = write_run(tmp_path, [])

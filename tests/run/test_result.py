@@ -15,6 +15,7 @@ from jaxevo.run.result import BaselineScores, Kept, Result, read_result
 from jaxevo.run.workdir import Workdir
 
 GENOMES = {0: chain(1), 7: chain(2)}
+ALONE = {"winner_alone": 1, "baseline_alone": 2}
 UNTESTED: dict[str, Any] = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
 
 
@@ -36,6 +37,8 @@ def result(workdir: Workdir) -> Result:
         first_fitness=0.9,
         baseline=BaselineScores(19_258, 100_000, 0.94, 0.95, 9, 7),
         kept=(Kept(0, 0.9, 0.91, 1000),),
+        final_losses=(0.5, 0.25),
+        final_accuracies=(0.9, 0.95),
     )
 
 
@@ -57,10 +60,12 @@ def test_a_result_is_read_back_as_it_was_written(workdir, result, change: dict[s
 def test_a_result_of_an_earlier_version_lacks_later_values(workdir, result):
     document = result.to_dict()
     came_later = {"generation", "first_id", "first_fitness", "baseline", "no_baseline", "kept"}
-    for name in {"earlier_tests", *came_later}:
+    curve = {"final_losses", "final_accuracies"}
+    for name in {"earlier_tests", *came_later, *curve}:
         del document[name]
     write_json(workdir.result, document)
-    none = dict.fromkeys(came_later) | {"no_baseline": "", "kept": (), "earlier_tests": ()}
+    none = dict.fromkeys(came_later) | dict.fromkeys(curve, ())
+    none |= {"no_baseline": "", "kept": (), "earlier_tests": ()}
     later = dataclasses.replace(result, **none)
     assert read_result(workdir, GENOMES, searched=True) == later
 
@@ -95,7 +100,11 @@ def test_a_result_is_not_one_of_a_search_that_goes_on(workdir, result):
         ({"seconds": {"train": 1.0}}, "final is missing"),
         ({"seconds": 7}, "seconds is 7, not of type dict"),
         ({"baseline": 7}, "baseline is 7, not of type dict"),
-        ({"baseline": {}}, "baseline: parameters is missing"),
+        ({"baseline": {}}, "baseline: winner_alone is missing"),
+        ({"baseline": ALONE | {"winner_alone": -1}}, r"no number of images: \[-1, 2\]"),
+        ({"baseline": ALONE | {"winner_alone": 10**12}}, "no number of images"),
+        ({"baseline": ALONE}, "baseline: parameters is missing"),
+        ({"final_losses": [0.5]}, "final_losses and final_accuracies have not as many epochs"),
         ({"kept": [7]}, r"kept\[0\] is 7, not of type dict"),
         ({"kept": [{"id": 3}]}, "kept: individual 3 is not one of this history"),
     ],

@@ -7,12 +7,15 @@ import pathlib
 import shlex
 import subprocess
 
+import numpy as np
 import pytest
 from builders_runs import make_result
 
+from jaxevo.run.confusion import Confusion
 from jaxevo.run.result import BaselineScores
 from jaxevo.run.words import (
     accuracy_line,
+    class_line,
     commands_of,
     format_duration,
     result_lines,
@@ -147,6 +150,19 @@ def test_test_accuracies_that_were_known_before_are_told():
     assert result_lines(continued)[1] == (
         "the run was continued when its test accuracy was known: 95.00%, 96.12%"
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        ([[5, 0], [0, 3]], "every image of every class is classified rightly"),
+        ([[4, 1], [0, 3]], "weakest classes: cat 80.00%"),
+        ([[8, 2], [3, 3]], "weakest classes: dog 50.00%, cat 80.00%; dog is taken for cat 3 times"),
+        ([[0, 0], [1, 3]], "weakest classes: dog 75.00%"),
+    ],
+)
+def test_the_weakest_classes(counts, line):
+    assert class_line(Confusion(("cat", "dog"), np.array(counts))) == line
 
 
 def test_no_time_went_anywhere_in_no_time():

@@ -167,7 +167,7 @@ def test_lock_says_nothing_about_other_runs(tmp_path: pathlib.Path):
 def test_paths_are_all_different(workdir: Workdir):
     properties = [name for name, value in vars(Workdir).items() if isinstance(value, property)]
     paths = {getattr(workdir, name) for name in properties}
-    assert len(paths) == len(properties) == 9
+    assert len(paths) == len(properties) == 10
     assert json.dumps(sorted(str(path.relative_to(workdir.path)) for path in paths)) == json.dumps(
         [
             "best",
@@ -175,6 +175,7 @@ def test_paths_are_all_different(workdir: Workdir):
             "checkpoints/final",
             "checkpoints/search",
             "config.json",
+            "confusion.csv",
             "history.jsonl",
             "kept",
             "result.json",
@@ -196,7 +197,7 @@ def test_the_folder_is_made_and_locked_within_the_block(tmp_path: pathlib.Path):
 @pytest.mark.parametrize(
     "name",
     [
-        *("config.json", "history.jsonl", "best.json", "result.json", "lock"),
+        *("config.json", "history.jsonl", "best.json", "result.json", "confusion.csv", "lock"),
         *("best", "checkpoints", "kept", "small_cnn"),
     ],
 )

@@ -19,7 +19,7 @@ from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import SearchData
 from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.evaluator import Evaluator, class_weights
 from jaxevo.run.workers import Setup, WorkerError, Workers, start_workers
 from jaxevo.training.data import TrainingData
 
@@ -163,8 +163,10 @@ def test_workers_that_do_not_start_end_the_search():
             workers.result(SEEDS[0])
 
 
-def test_it_trains_as_this_process_does(digits):
+@pytest.mark.parametrize("weights", ["none", "balanced"])
+def test_it_trains_as_this_process_does(digits, weights):
     small = {
+        "class_weights": weights,
         "channels": 2,
         "num_normal_cells": 1,
         "max_nodes": 3,
@@ -175,7 +177,9 @@ def test_it_trains_as_this_process_does(digits):
     train, subset = digits.train.take(np.arange(100)), np.arange(90)
     data = SearchData("digits", train, digits.validation, digits.class_names)
     builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)
-    here = Evaluator(config, builder, TrainingData.of(train, subset), validation=data.validation)
+    by_class = class_weights(config, train.labels, 10)
+    data_here = TrainingData.of(train, subset, by_class)
+    here = Evaluator(config, builder, data_here, validation=data.validation)
     with start_workers(WorkerConfig(workers=1), config, data, subset=subset) as workers:
         for genome, seed in zip(GENOMES[:3], SEEDS, strict=False):
             workers.submit(genome, seed)

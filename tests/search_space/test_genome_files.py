@@ -10,6 +10,7 @@ import pytest
 from conftest import REPOSITORY
 
 from jaxevo.config import MAX_NODES, NetworkConfig
+from jaxevo.errors import InputError
 from jaxevo.search_space import complexity, genome_files
 from jaxevo.search_space.genome import OPS, Genome, Op
 from jaxevo.search_space.genome_files import MAX_FILE_BYTES
@@ -144,3 +145,29 @@ def test_shipped_genomes_are_the_best_trained_again_of_the_searches_in_docs(sear
             genome, NetworkConfig(channels=24), (28, 28, 1), num_classes=10
         ).parameters
         assert size == metadata["parameters"]["channels=24"] <= 250_000
+
+
+def test_several_genomes_are_packed_into_a_text_and_unpacked(tmp_path):
+    one = random_genome(np.random.default_rng(0), 2, 4)
+    (tmp_path / "one.json").write_text(genome_files.dumps(one, {"id": 3}))
+    text = genome_files.pack([str(tmp_path / "one.json"), "evoA", one])
+    assert genome_files.unpack(text) == [one, genome_files.find("evoA.json")[0], one]
+    assert "\n" not in text
+    assert genome_files.pack([]) == "" and genome_files.unpack("") == []
+    with pytest.raises(InputError, match="genome 'evoZ' is neither a file nor one of the shipped"):
+        genome_files.pack(["evoA", "evoZ"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[", "not a JSON document"),
+        ("[" * 100_000, "not a JSON document"),
+        ("{}", "expected a list of genomes, found dict"),
+        ("[3]", "genome: expected an object, found int"),
+        ('[{"normal": []}]', "genome: missing key 'reduction'"),
+    ],
+)
+def test_a_text_of_no_genomes_is_refused(text, words):
+    with pytest.raises(ValueError, match=words):
+        genome_files.unpack(text)

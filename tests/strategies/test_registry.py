@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 from builders_strategies import (
     KINDS,
+    VARIANTS,
     make,
     run,
+    step,
     table_fitness,
 )
-from conftest import REPOSITORY
+from conftest import REPOSITORY, random_genomes
 from scipy.stats import wilcoxon
+
+from jaxevo.config import SearchConfig, replace
+from jaxevo.errors import InputError
+from jaxevo.search_space.genome_files import pack
+from jaxevo.strategies.registry import initial_genomes, make_strategy
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -25,6 +32,74 @@ def test_strategies_by_name(name: str):
     assert str(run(make(strategy=name, seed=8), table_fitness)) != str(
         run(make(strategy=name, seed=7), table_fitness)
     )
+
+
+GIVEN = random_genomes(3, 2, 4)
+TEXT = pack(GIVEN)
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_the_first_candidates_are_those_given_and_the_rest_is_drawn(settings):
+    history = run(make(**settings, initial_genomes=TEXT), table_fitness)
+    given, drawn = history[:3], history[3:]
+    assert [each.genome for each in given] == GIVEN
+    assert {(each.generation, each.operators, each.parents) for each in given} == {
+        (0, ("given",), ())
+    }
+    assert not any("given" in each.operators for each in drawn)
+    plain = run(make(**settings), table_fitness)
+    assert history[3].operators == plain[3].operators
+    # Each draw has randomness of its own; only ants learn from what was drawn before.
+    if settings["strategy"] != "aco":
+        assert history[3].genome == plain[3].genome
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+@pytest.mark.parametrize("number", [0, 1, 3, 9])
+def test_a_search_with_given_genomes_resumes_anywhere(settings, number):
+    settings = settings | {"initial_genomes": TEXT}
+    whole = run(make(**settings), table_fitness)
+    first = make(**settings)
+    for _ in range(number):
+        step(first, table_fitness)
+    second = make(**settings)
+    second.load_state_dict(first.state_dict())
+    assert str(run(second, table_fitness)) == str(whole[number:])
+
+
+def test_a_given_genome_that_fails_is_replaced_by_a_drawn_one():
+    history = run(make(initial_genomes=TEXT), lambda each: None if each.id == 1 else 0.5)
+    first = [each for each in history if each.generation == 0]
+    assert [each.operators for each in first] == [("given",)] * 3 + [("random",)] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"population_size": 2}, "3 genomes is not possible: the population has 2; give fewer or"),
+        ({"max_nodes": 2}, r"genome \d is not possible: it has a cell of [34] nodes, and the se"),
+        ({"min_nodes": 4}, r"cell of [23] nodes, and the search space has 4 to 4 \(min_nodes"),
+        ({"initial_genomes": "["}, "initial_genomes cannot be read .*not a JSON document"),
+        ({"initial_genomes": "[{}]"}, "initial_genomes cannot be read .*missing key"),
+    ],
+)
+def test_genomes_that_cannot_be_given_are_refused(settings, words):
+    with pytest.raises(InputError, match=words):
+        make(**{"initial_genomes": TEXT} | settings)
+
+
+def test_as_many_as_the_population_has_can_be_given():
+    config = replace(SearchConfig(), {"population_size": 3, "initial_genomes": TEXT})
+    assert initial_genomes(config) == GIVEN
+    assert initial_genomes(SearchConfig()) == []
+
+
+def test_a_given_genome_beyond_the_bounds_is_refused():
+    config = replace(SearchConfig(), {"initial_genomes": TEXT})
+    strategy = make_strategy(config, lambda genome: genome != GIVEN[1])
+    words = "genome 2 of initial_genomes is beyond the bounds on size; leave it out"
+    with pytest.raises(InputError, match=words):
+        strategy.ask()
 
 
 @pytest.mark.parametrize(("noise", "bound"), [(0.0, 1e-3), (0.02, 1e-2)])

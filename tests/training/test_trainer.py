@@ -18,7 +18,7 @@ from jaxevo.datasets import Images
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
 from jaxevo.seeds import Stream, generator
-from jaxevo.training.data import TrainingData
+from jaxevo.training.data import TrainingData, balanced_weights
 from jaxevo.training.epoch import TrainState
 from jaxevo.training.trainer import Trainer
 
@@ -90,6 +90,50 @@ def test_each_piece_of_a_recipe_reaches_the_training(trainer, few_digits, settin
         trained_step_by_step(trainer, few_digits[0], **s)[1][-1] for s in ({}, setting)
     )
     assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (plain, pieced)), strict=True))
+
+
+def first_loss(images: Images, class_weights: np.ndarray | None) -> float:
+    """The loss of the fresh network on the first batch."""
+    module = network()
+    trainer = Trainer(split(module).graphdef, BATCH)
+    data = TrainingData.of(images, np.arange(BATCH), class_weights)
+    config = TrainingConfig(epochs=1, batch_size=BATCH)
+    start = trainer.start(*split(module)[1:])
+    ((_, loss),) = trainer.epochs(start, (), data, config=config, seed=(5,))
+    return loss
+
+
+def test_class_weights_weigh_the_loss_of_each_image(few_digits):
+    """The loss is a sum over the classes of their weights and parts."""
+    images, _ = few_digits
+    parts = [first_loss(images, row) for row in np.eye(10, dtype=np.float32)]
+    plain = first_loss(images, None)
+    assert sum(parts) == pytest.approx(plain, rel=1e-5) and min(parts) > 0
+    weights = np.linspace(0.5, 3, 10, dtype=np.float32)
+    assert first_loss(images, weights) == pytest.approx(np.dot(weights, parts), rel=1e-5)
+
+
+def grey(number: int, mean: float, seed: int) -> np.ndarray:
+    """Images of one grey each, which is drawn around a mean."""
+    greys = np.random.default_rng(seed).normal(mean, 30, (number, 1, 1, 1)).clip(0, 255)
+    return np.broadcast_to(greys, (number, 8, 8, 1)).astype(np.uint8)
+
+
+def test_with_balanced_weights_a_rare_class_is_named_more_often():
+    """Of two classes that overlap, one has 19 times as many images."""
+    pixels = np.concatenate([grey(380, 100, 0), grey(20, 150, 1)])
+    images = Images(pixels, np.repeat([0, 1], [380, 20]).astype(np.int32))
+    config = TrainingConfig(epochs=12, batch_size=BATCH, learning_rate=0.02)
+    recalls = []
+    for weights in (None, balanced_weights(images.labels, 10)):
+        module = network()
+        own = Trainer(split(module).graphdef, BATCH)
+        data = TrainingData.of(images, class_weights=weights)
+        start = own.start(*split(module)[1:])
+        *_, (state, _) = own.epochs(start, (), data, config=config, seed=(5,))
+        recalls.append(np.mean(own.predict(state.weights, (), grey(200, 150, 2)) == 1))
+    plain, balanced = recalls
+    assert balanced > plain + 0.3
 
 
 def test_an_epoch_is_adam_on_the_batches_one_by_one(trainer, few_digits):
