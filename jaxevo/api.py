@@ -65,7 +65,8 @@ def search(
             continued.
         preset: Settings to begin with: `quick`, `paper`, or `auto` (quick on a CPU, else paper).
         strategy: One of `config.presets.STRATEGIES`; None: `rea`.
-        recipe: How the winner is trained, `paper` or `modern`; None: `paper`.
+        recipe: How the winner is trained, `paper` or `modern`; None: modern with the preset quick,
+            else paper.
         workdir: Folder of the run; by default `runs/<data>-<preset>-seed<seed>`.
         data_dir: Folder with published files.
         workers: Processes that evaluate candidates; 0 is this one.

@@ -50,7 +50,7 @@ flags.DEFINE(
     "folder of the comparison (default: runs/compare-<dataset>-<preset>)",
 )
 shared.define_preset_flag()
-shared.define_recipe_flag("the final training")
+shared.define_final_recipe_flag()
 shared.define_config_flags(SETTINGS, shared.preset_values())
 shared.define_machine_flags()
 
@@ -64,11 +64,11 @@ def main(console: Console) -> None:
     from jaxevo.run.prepare import make_config, run_name
 
     preset = command.resolve_preset(FLAGS.preset, console)
-    num_images = len(open_dataset(FLAGS.dataset, FLAGS.data_dir).divided().train)
+    data = open_dataset(FLAGS.dataset, FLAGS.data_dir).divided()
     configs = {
         strategy: make_config(
             FLAGS.dataset,
-            num_images,
+            data,
             preset=preset,
             strategy=strategy,
             recipe=FLAGS.recipe,

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from jaxevo.config import DataConfig, SearchConfig, WorkerConfig, flatten, leaf_fields
-from jaxevo.config.presets import PRESETS, RECIPES, STRATEGIES, preset
+from jaxevo.config.presets import (
+    FINAL_RECIPES,
+    PRESETS,
+    RECIPES,
+    STRATEGIES,
+    final_settings,
+    preset,
+)
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 
@@ -17,7 +24,8 @@ if TYPE_CHECKING:  # imported late, as it brings libraries
     from jaxevo.datasets import ReadOptions
 
 FLAGS = flags.FLAGS
-_NUMBERS_OF_IMAGES = (100, 1000, 3000, 10_000, 100_000)  # by which the preset quick differs
+# Numbers of images, and their sides, by which the preset quick differs.
+_NUMBERS_OF_IMAGES, _SIDES = (100, 1000, 3000, 10_000, 100_000), (8, 28)
 
 # The groups of a help, in their order, with the flags that no part of a configuration puts there.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -106,12 +114,12 @@ def _shown(name: str, values: Mapping[str, Mapping[str, Any]]) -> str:
 def preset_values() -> dict[str, dict[str, Any]]:
     """The settings of each preset, for help texts; some of `quick` depend on the images."""
     paper = flatten(SearchConfig())
-    found = [preset("quick", number) for number in _NUMBERS_OF_IMAGES]
+    found = [preset("quick", number, side) for number in _NUMBERS_OF_IMAGES for side in _SIDES]
     quick = {}
     for name in found[0]:
         low, high = (bound(settings[name] for settings in found) for bound in (min, max))
-        quick[name] = low if low == high else f"{low} to {high} by the number of images"
-    return {"paper": paper, "quick": paper | quick}
+        quick[name] = low if low == high else f"{low} to {high} by the images"
+    return {"paper": paper, "quick": paper | final_settings(FINAL_RECIPES["quick"]) | quick}
 
 
 def given(names: Iterable[str]) -> dict[str, Any]:
@@ -125,11 +133,19 @@ def define_preset_flag() -> None:
     flags.DEFINE_enum("preset", "auto", ["auto", *PRESETS], text)
 
 
-def define_recipe_flag(what: str) -> None:
+def define_recipe_flag(what: str, default: str | None = "paper") -> None:
     """Defines --recipe, which names the settings of a training that flags change."""
     modern = _listed(RECIPES["modern"])
     text = f"settings of {what} to begin with; paper: as in the paper; modern: {modern}"
-    flags.DEFINE_enum("recipe", "paper", list(RECIPES), text)
+    if default is None:
+        by_preset = ", ".join(f"{name}: {recipe}" for name, recipe in FINAL_RECIPES.items())
+        text += f" (by preset, {by_preset})"
+    flags.DEFINE_enum("recipe", default, list(RECIPES), text)
+
+
+def define_final_recipe_flag() -> None:
+    """Defines --recipe of a search's final training, which is the preset's if it is not given."""
+    define_recipe_flag("the final training", None)
 
 
 def define_engine_flag() -> None:

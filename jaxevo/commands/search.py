@@ -37,7 +37,7 @@ SETTINGS = {name: field for name, field in FIELDS.items() if name not in ("strat
 WORKER_SETTINGS = {name: field for name, (_, field) in leaf_fields(WorkerConfig).items()}
 
 shared.define_preset_flag()
-shared.define_recipe_flag("the final training")
+shared.define_final_recipe_flag()
 flags.DEFINE_enum(
     "strategy",
     "rea",

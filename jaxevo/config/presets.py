@@ -50,17 +50,24 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 }
 
 PRESETS = ("quick", "paper")
+FINAL_RECIPES = {"quick": "modern", "paper": "paper"}  # of each preset, where none is named
 
 SMALL_CNN = "small_cnn"
 MODELS: tuple[str, ...] = ("resnet18", SMALL_CNN)  # hand-designed, see `baselines`
 
 
-def preset(name: str, num_images: int) -> dict[str, Any]:
-    """Settings by flag name that a preset changes, for a training split of `num_images`.
+def preset(name: str, num_images: int, side: int = 28) -> dict[str, Any]:
+    """Settings by flag name that a preset changes.
 
     `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks,
     about a hundred steps each with a higher learning rate; the final training sees each image less
-    often the more there are.
+    often the more there are. Images smaller than 16 pixels are halved once, not twice: of random
+    genomes on digits those networks were the better ones (docs/results.md).
+
+    Args:
+        name: One of `PRESETS`.
+        num_images: Images of the training split.
+        side: The smaller side of the images in pixels.
     """
     if name == "paper":
         return {}
@@ -70,6 +77,7 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
         "num_offspring": 6,
         "num_generations": 5,
         "channels": 8,
+        "num_normal_cells": 2 if side < 16 else 3,
         "validation_fraction": round(validation, 3),
         "train_examples": 1300 if num_images > 2000 else 0,
         "epochs": 6,
@@ -83,15 +91,17 @@ def preset(name: str, num_images: int) -> dict[str, Any]:
 
 
 def search_settings(
-    preset_name: str, strategy: str, recipe: str, *, num_images: int
+    preset_name: str, strategy: str, recipe: str | None, *, num_images: int, side: int = 28
 ) -> dict[str, Any]:
     """Settings by flag name of a preset, a strategy and the final training's recipe.
 
-    The preset is for data of `num_images` images. Raises `InputError` for an unknown name.
+    Without a recipe it is the preset's. The preset is for data of `num_images` images whose smaller
+    side is `side`. Raises `InputError` for an unknown name.
     """
     check_known("preset", preset_name, PRESETS)
     named = strategy_settings(strategy)
-    return preset(preset_name, num_images) | final_settings(recipe) | named
+    final = final_settings(recipe or FINAL_RECIPES[preset_name])
+    return preset(preset_name, num_images, side) | final | named
 
 
 def strategy_settings(name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.config import SearchConfig, replace
+from jaxevo.config import DataConfig, SearchConfig, replace
 from jaxevo.datasets import Images
 from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
 from jaxevo.networks.builder import NetworkBuilder
@@ -66,7 +66,7 @@ def fit_to_machine(
     Raises `InputError`.
     """
     # Where the search is short even on a slow machine, this one's rate need not be measured.
-    size = _size_of(config, data)
+    size = size_of(config.data, data)
     at_most = search_seconds(config, size, SLOWEST)
     if at_most <= ENOUGH:
         return Fitted({}, at_most)
@@ -86,9 +86,8 @@ def recorded_choice(document: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _size_of(config: SearchConfig, data: Dataset) -> DataSize:
-    """The training images as the networks will see them."""
-    settings = config.data
+def size_of(settings: DataConfig, data: Dataset) -> DataSize:
+    """The training images as the networks will see them. Raises `InputError`."""
     options = ReadOptions.of(settings.pixel_range, settings.background, settings.skip_unreadable)
     measured = data.train.pixels.measure(options.pixel_range)
     form, _ = make_form(measured, settings.image_size, settings.resize)

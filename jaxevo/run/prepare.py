@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxevo.config import ENGINES, SearchConfig, WorkerConfig, replace
+from jaxevo.config import ENGINES, DataConfig, SearchConfig, WorkerConfig, leaf_fields, replace
 from jaxevo.config.changes import changed
 from jaxevo.config.presets import (
     complete,
@@ -28,10 +28,11 @@ from jaxevo.datasets import (
     load_test_data,
     open_dataset,
 )
+from jaxevo.datasets.dataset import Dataset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
-from jaxevo.run.fitted import fit_to_machine, recorded_choice
+from jaxevo.run.fitted import fit_to_machine, recorded_choice, size_of
 from jaxevo.run.reader import read_config
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
@@ -90,14 +91,14 @@ def make_task(
         opened = open_dataset(dataset if data is None else data, data_dir).divided()
         config = make_config(
             dataset,
-            len(opened.train),
+            opened,
             preset=preset,
             strategy=strategy or "rea",
-            recipe=recipe or "paper",
+            recipe=recipe,
             settings=settings,
         )
         if Workdir(path).config.exists():
-            config = _as_begun(Workdir(path), config, settings)
+            config = _as_begun(Workdir(path), config, settings, recipe=recipe)
         elif preset == "quick":
             fitted = fit_to_machine(config, opened, settings)
             config = replace(config, fitted.settings)
@@ -164,16 +165,21 @@ def _with_genomes(settings: Mapping[str, Any], workdir: Workdir) -> dict[str, An
         return others
 
 
-def _as_begun(workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:
+def _as_begun(
+    workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any], *, recipe: str | None
+) -> SearchConfig:
     """The configuration as of the run in this folder where nothing is named.
 
-    The engine, the genomes to begin with and what was chosen for the machine are the run's, and
-    settings that its version did not have are as if they had not come.
+    The engine, the genomes to begin with, what was chosen for the machine, and what the preset had
+    in another version are the run's. Settings that its version did not have are as if they had not
+    come.
     """
     document = workdir.read_config()
     stored = document["config"]
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
     begun |= recorded_choice(document)
+    changed_in_presets = {"num_normal_cells", *(() if recipe else final_settings("paper"))}
+    begun |= {name: value for name, value in stored.items() if name in changed_in_presets}
     begun["initial_genomes"] = stored.get("initial_genomes", "")
     if stored.get("engine") in ENGINES and settings.get("engine", "auto") == "auto":
         begun["engine"] = stored["engine"]
@@ -183,19 +189,23 @@ def _as_begun(workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any
 
 def make_config(
     dataset: str,
-    num_images: int,
+    data: Dataset,
     *,
     preset: str,
     strategy: str,
-    recipe: str,
+    recipe: str | None,
     settings: Mapping[str, Any],
 ) -> SearchConfig:
     """The configuration of preset, recipe, strategy and settings; later ones go over earlier ones.
 
-    The preset is for a training split of `num_images`. The engine `auto` is resolved. Raises
-    `InputError` for unknown names and impossible values.
+    The preset is for the training images of `data`; without a recipe it is the preset's. The engine
+    `auto` is resolved. Raises `InputError` for unknown names and impossible values.
     """
-    begin = search_settings(preset, strategy, recipe, num_images=num_images)
+    num_images, named = len(data.train), dict.fromkeys(leaf_fields(DataConfig))
+    of_data = {name: value for name, value in settings.items() if name in named}
+    size = size_of(replace(SearchConfig(), of_data).data, data)
+    side = min(size.height, size.width)
+    begin = search_settings(preset, strategy, recipe, num_images=num_images, side=side)
     config = with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
     initial_genomes(config)
     return config

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from jaxevo.config import SearchConfig, TrainingConfig, flatten, replace
-from jaxevo.config.presets import ADDED_LATER, PRESETS, RECIPES, STRATEGIES, preset
+from jaxevo.config.presets import (
+    ADDED_LATER,
+    PRESETS,
+    RECIPES,
+    STRATEGIES,
+    final_settings,
+    preset,
+    search_settings,
+)
 
 
 def test_named_strategies():
@@ -73,6 +81,20 @@ def test_quick_preset_by_hand():
         1300,
         3,
     )
+
+
+@pytest.mark.parametrize(("side", "cells"), [(2, 2), (8, 2), (15, 2), (16, 3), (28, 3)])
+def test_quick_halves_small_images_once(side: int, cells: int):
+    assert preset("quick", 1437, side)["num_normal_cells"] == cells
+
+
+def test_the_recipe_is_the_presets_where_none_is_named():
+    for name, recipe in (("quick", "modern"), ("paper", "paper")):
+        expected = final_settings(recipe)
+        made = search_settings(name, "rea", None, num_images=1437)
+        assert {key: made[key] for key in expected} == expected
+        other = search_settings(name, "rea", "paper", num_images=1437)
+        assert {key: other[key] for key in expected} == final_settings("paper")
 
 
 def test_only_the_quick_preset_compares_its_winner():

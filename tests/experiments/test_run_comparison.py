@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from jaxevo.config import SearchConfig, replace
+from jaxevo.datasets import open_dataset
 from jaxevo.errors import InputError
 from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
 from jaxevo.run.prepare import make_config
@@ -26,7 +27,7 @@ DIVERGING = {"learning_rate": 1e38, "max_consecutive_failures": 2}
 
 def config(strategy: str, **settings: float) -> SearchConfig:
     named = {"preset": "quick", "strategy": strategy, "recipe": "paper"}
-    made = make_config("digits", 1437, **named, settings=TINY)
+    made = make_config("digits", open_dataset("digits").divided(), **named, settings=TINY)
     return replace(made, settings)
 
 
