@@ -25,6 +25,8 @@ if _CACHE_NAME not in os.environ:
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ[_CACHE_NAME]
 os.environ["JAX_PLATFORMS"] = "cpu"
 
+# For functions that are compiled to be compared once: half the seconds, other roundings.
+COMPILED_QUICKLY = {"xla_backend_optimization_level": 0}
 REPOSITORY = pathlib.Path(__file__).parent.parent
 
 

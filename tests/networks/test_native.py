@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import REPOSITORY, random_genomes
+from conftest import COMPILED_QUICKLY, REPOSITORY, random_genomes
 from flax import nnx
 
 from jaxevo.config import NetworkConfig, TrainingConfig
@@ -74,7 +74,7 @@ def filled(cell: UniversalCell, seed: int) -> UniversalCell:
     return cell
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_QUICKLY)
 def everything(graphdef, params, stats, x, genome, g):
     """Training output and moments, prediction, and all gradients for the output's gradient `g`."""
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import optax
 import pytest
-from conftest import random_genomes
+from conftest import COMPILED_QUICKLY, random_genomes
 from flax import nnx
 
 from jaxevo.config import NetworkConfig
@@ -39,7 +39,7 @@ value_and_gradient = jax.value_and_grad(loss, has_aux=True)
 
 @pytest.fixture(scope="module")
 def universal_step():
-    return jax.jit(value_and_gradient, static_argnums=2)
+    return jax.jit(value_and_gradient, static_argnums=2, compiler_options=COMPILED_QUICKLY)
 
 
 @pytest.fixture

@@ -8,44 +8,37 @@ import pathlib
 import numpy as np
 import pytest
 from builders_classifiers import BUILDER, GENOME, SOURCE
-from conftest import random_genomes
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.datasets import Images, SearchData
 from jaxevo.errors import InputError
 from jaxevo.files import FileError
 from jaxevo.networks import native
 from jaxevo.networks.baselines import Baseline
 from jaxevo.networks.builder import split
-from jaxevo.search_space.genome import Genome
-from jaxevo.training.classifier import Classifier, train_classifiers
+from jaxevo.training.classifier import train_classifiers
 from jaxevo.training.engines import choose_engine, settle_engine
 
 NETWORK = BUILDER.network
 SMALL_CNN = Baseline("small_cnn")
 
 
-def trained(train: Images, engine: str) -> Classifier:
-    """A genome of two cells that differ in size, trained for 180 steps."""
-    (other,) = random_genomes(1, 3, 3, seed=3)
-    genome = Genome(other.normal, GENOME.reduction)
-    config = TrainingConfig(epochs=4, batch_size=32, learning_rate=0.03)
-    settings = {"source": SOURCE, "config": config, "seeds": (0,), "engine": engine}
-    ((classifier, _),) = train_classifiers(genome, BUILDER, train, **settings)
-    return classifier
-
-
 @pytest.mark.skipif(native.unavailable_reason() is not None, reason="needs native kernels")
-def test_a_genome_trained_by_the_native_engine_is_as_one_compiled(digits: SearchData):
-    compiled, own = (trained(digits.train, engine) for engine in ("compiled", "native"))
+def test_a_genome_trained_by_the_native_engine_is_as_one_compiled(few_digits):
+    train, validation = few_digits
+    config = TrainingConfig(epochs=20, batch_size=16, learning_rate=0.03)
+    settings = {"source": SOURCE, "config": config, "seeds": (0,)}
+    classifiers = []
+    for engine in ("compiled", "native"):
+        trained = train_classifiers(GENOME, BUILDER, train, engine=engine, **settings)
+        classifiers += [classifier for classifier, _ in trained]
     # The weights are those of the genome's own network. Some have no influence, and differ.
-    parts = [split(each.network) for each in (compiled, own)]
-    assert parts[0].graphdef == parts[1].graphdef
-    probabilities = [each.predict_proba(digits.validation.images) for each in (compiled, own)]
+    graphdefs = [split(classifier.network).graphdef for classifier in classifiers]
+    assert graphdefs[0] == graphdefs[1]
+    probabilities = [classifier.predict_proba(validation.images) for classifier in classifiers]
     np.testing.assert_allclose(probabilities[0], probabilities[1], atol=0.01)
-    accuracies = [each.accuracy(digits.validation) for each in (compiled, own)]
-    assert abs(accuracies[0] - accuracies[1]) < 0.02
-    assert accuracies[0] > 0.3
+    accuracies = [classifier.accuracy(validation) for classifier in classifiers]
+    assert abs(accuracies[0] - accuracies[1]) <= 0.02
+    assert min(accuracies) > 0.15  # chance is 0.1; the network is small
 
 
 def test_the_folder_keeps_the_engine_that_its_training_began_with(tmp_path: pathlib.Path):
