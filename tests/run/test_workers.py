@@ -11,7 +11,7 @@ import faults
 import numpy as np
 import psutil
 import pytest
-from builders import table_fitness
+from builders import SMALL, table_fitness
 from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
@@ -164,14 +164,7 @@ def test_workers_that_do_not_start_end_the_search():
 
 
 def test_it_trains_as_this_process_does(digits):
-    small = {
-        "channels": 2,
-        "num_normal_cells": 1,
-        "max_nodes": 3,
-        "batch_size": 32,
-        "engine": "universal",
-    }
-    config = configs.replace(SearchConfig(), small | {"epochs": 2, "learning_rate": 0.01})
+    config = configs.replace(SMALL, {"epochs": 2, "learning_rate": 0.01})
     train, subset = digits.train.take(np.arange(100)), np.arange(90)
     data = SearchData("digits", train, digits.validation, digits.class_names)
     builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)
