@@ -22,9 +22,9 @@ from jaxevo.training.engines import UniversalEngine
 BUILDER = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
 BATCH = 16
 (GENOME,) = random_genomes(1, 1, 2)
-TRAINING = TrainingConfig(epochs=2, batch_size=BATCH, learning_rate=0.01)
 
-# Trained in one step of four.
+# Trained in one step of four, by the programs of the runs of `builders.SMALL`.
+TRAINING = TrainingConfig(epochs=2, batch_size=32, learning_rate=0.03)
 THREE = random_genomes(3, 1, 2, seed=4)
 SEEDS = [(0, number) for number in range(3)]
 
@@ -36,7 +36,7 @@ def network(seed: int = 0) -> Network:
 
 def universal_engine() -> UniversalEngine:
     """The engine of the three."""
-    return UniversalEngine(BUILDER, BATCH, max_nodes=2)
+    return UniversalEngine(BUILDER, TRAINING.batch_size, max_nodes=3)
 
 
 def train_three(

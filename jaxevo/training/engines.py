@@ -91,7 +91,7 @@ class CompiledEngine:
         self._ahead[model] = self._compiler.submit(self._compile, model, data)
         if len(self._ahead) > 2:
             # The oldest was not asked for after all.
-            del self._ahead[next(iter(self._ahead))]
+            self._ahead.pop(next(iter(self._ahead))).cancel()
 
     def _compile(self, model: Architecture, data: TrainingData) -> Trainer:
         """Compiles a model in the thread, whose time this engine's stopwatch does not count."""

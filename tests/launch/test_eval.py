@@ -206,7 +206,7 @@ def test_a_workdir_resumes_and_is_one_trainings_own(
 def test_diverged_training_is_told_in_one_line(
     folder: pathlib.Path, launch_environment: dict[str, str]
 ):
-    args = (*TINY, "--epochs=2", "--train_examples=128", "--learning_rate=1e38", "--save=diverged")
+    args = (*TINY, "--epochs=2", "--batch_size=32", "--learning_rate=1e38", "--save=diverged")
     outcome = run_eval(folder, launch_environment, "--genome=tiny.json", *args)
     assert_refused(outcome, "; a lower learning rate may help")
     assert not (folder / "diverged").exists()

@@ -91,7 +91,7 @@ def test_the_small_cnn_learns_and_comes_back_from_its_folder(few_digits, tmp_pat
     train, validation = few_digits
     builder = NetworkBuilder(NetworkConfig(), (8, 8, 1), 10)
     source = Source("digits", tuple("0123456789"), "stretch")
-    config = TrainingConfig(epochs=20, batch_size=16, learning_rate=1e-2)
+    config = TrainingConfig(epochs=10, batch_size=16, learning_rate=1e-2)
     trained = train_classifiers(SMALL, builder, train, source=source, config=config, seeds=(0,))
     ((classifier, seconds),) = trained
     accuracy = classifier.accuracy(validation)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,14 +22,13 @@ def normal(rng: np.random.Generator, *shape: int) -> jax.Array:
 def assert_same(function, reference, *args: jax.Array) -> None:
     """Equal values, and equal gradients for a random output gradient."""
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def value_and_gradients(function, g, *args):
-        y, pullback = jax.vjp(function, *args)
-        return y, *pullback(g)
+    @jax.jit
+    def values_and_gradients(g, *args):
+        pairs = (jax.vjp(each, *args) for each in (function, reference))
+        return [(y, *pullback(g)) for y, pullback in pairs]
 
     shape = jax.eval_shape(reference, *args).shape
-    g = normal(np.random.default_rng(1), *shape)
-    results = (value_and_gradients(each, g, *args) for each in (function, reference))
+    results = values_and_gradients(normal(np.random.default_rng(1), *shape), *args)
     for found, wanted in zip(*results, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=2e-4)
 

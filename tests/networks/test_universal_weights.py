@@ -18,7 +18,7 @@ CONFIG = NetworkConfig(channels=2, num_normal_cells=2, dropout_rate=0.3)
 
 
 def test_weights_survive_the_way_there_and_back():
-    for seed, genome in enumerate(random_genomes(50, seed=2)):
+    for seed, genome in enumerate(random_genomes(20, seed=2)):
         network, other = (
             Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed + n) for n in (0, 1000)
         )

@@ -11,7 +11,7 @@ import faults
 import numpy as np
 import psutil
 import pytest
-from builders import table_fitness
+from builders import SMALL, table_fitness
 from conftest import REPOSITORY, random_genomes
 
 from jaxevo import config as configs
@@ -165,15 +165,8 @@ def test_workers_that_do_not_start_end_the_search():
 
 @pytest.mark.parametrize("weights", ["none", "balanced"])
 def test_it_trains_as_this_process_does(digits, weights):
-    small = {
-        "class_weights": weights,
-        "channels": 2,
-        "num_normal_cells": 1,
-        "max_nodes": 3,
-        "batch_size": 32,
-        "engine": "universal",
-    }
-    config = configs.replace(SearchConfig(), small | {"epochs": 2, "learning_rate": 0.01})
+    settings = {"class_weights": weights, "epochs": 2, "learning_rate": 0.01}
+    config = configs.replace(SMALL, settings)
     train, subset = digits.train.take(np.arange(100)), np.arange(90)
     data = SearchData("digits", train, digits.validation, digits.class_names)
     builder = NetworkBuilder(config.network, data.image_shape, data.num_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import runpy
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.stats import wilcoxon
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.errors import InputError
+from jaxevo.search_space.genome import Layout
 from jaxevo.search_space.genome_files import pack
 from jaxevo.strategies.registry import initial_genomes, make_strategy
 
@@ -38,11 +40,19 @@ GIVEN = random_genomes(3, 2, 4)
 TEXT = pack(GIVEN)
 
 
+def pack_with_layout() -> str:
+    return pack([dataclasses.replace(GIVEN[0], layout=Layout(7, 3))])
+
+
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_the_first_candidates_are_those_given_and_the_rest_is_drawn(settings):
     history = run(make(**settings, initial_genomes=TEXT), table_fitness)
     given, drawn = history[:3], history[3:]
-    assert [each.genome for each in given] == GIVEN
+    # Where the layout is a gene, a genome without one has the largest.
+    layout = Layout(12, 3) if "min_channels" in settings else None
+    assert [each.genome for each in given] == [
+        dataclasses.replace(genome, layout=layout) for genome in GIVEN
+    ]
     assert {(each.generation, each.operators, each.parents) for each in given} == {
         (0, ("given",), ())
     }
@@ -79,6 +89,11 @@ def test_a_given_genome_that_fails_is_replaced_by_a_drawn_one():
         ({"population_size": 2}, "3 genomes is not possible: the population has 2; give fewer or"),
         ({"max_nodes": 2}, r"genome \d is not possible: it has a cell of [34] nodes, and the se"),
         ({"min_nodes": 4}, r"cell of [23] nodes, and the search space has 4 to 4 \(min_nodes"),
+        ({"initial_genomes": pack_with_layout()}, r"genome 1 is not .*: it has Layout\(channels=7"),
+        (
+            {"initial_genomes": pack_with_layout(), "min_channels": 2, "channels": 12},
+            r"genome 1 is not possible: it has Layout\(channels=7",
+        ),
         ({"initial_genomes": "["}, "initial_genomes cannot be read .*not a JSON document"),
         ({"initial_genomes": "[{}]"}, "initial_genomes cannot be read .*missing key"),
     ],

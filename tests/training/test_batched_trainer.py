@@ -20,7 +20,7 @@ from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import UniversalEngine
 from jaxevo.training.fit import fit
 
-SUBSET = np.arange(64)
+SUBSET = np.arange(96)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def batched(engine: UniversalEngine) -> BatchedTrainer:
 
 @pytest.fixture(scope="module")
 def data(few_digits) -> TrainingData:
-    return TrainingData.of(few_digits[0], SUBSET)
+    return TrainingData.of(few_digits[0].take(np.arange(100)), SUBSET)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_a_loss_that_was_not_finite_once_is_told(engine, batched, data, few_digi
 
 def test_an_evaluator_trains_so_many_in_one_step(data, few_digits, alone):
     settings = {"engine": "universal", "mating_pool": "survivors", "candidates_per_step": 4}
-    settings |= {"channels": 2, "num_normal_cells": 1, "max_nodes": 2}
+    settings |= {"channels": 2, "num_normal_cells": 1, "max_nodes": 3}
     config = replace(SearchConfig(), settings | dataclasses.asdict(TRAINING))
     evaluations = Evaluator(config, BUILDER, data, validation=few_digits[1]).evaluate_several(
         THREE, SEEDS
@@ -112,7 +112,7 @@ from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.data import TrainingData
 digits = load_search_data("digits")
 engine = universal_engine()
-data = TrainingData.of(digits.train.take(np.arange(200)), np.arange(64))
+data = TrainingData.of(digits.train.take(np.arange(100)), np.arange(96))
 validation = digits.validation.take(np.arange(100))
 accuracies, _ = train_three(engine, BatchedTrainer(engine.trainer, 4), data, validation)
 print(json.dumps([len(jax.devices()), *accuracies]))

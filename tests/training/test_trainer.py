@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from builders_training import BATCH, GENOME, network
+from builders_classifiers import GENOME as ONE_NODE
+from builders_training import BATCH, network
 from flax import nnx
 
 from jaxevo.config import NetworkConfig, TrainingConfig
@@ -150,22 +151,22 @@ def test_an_epoch_is_adam_on_the_batches_one_by_one(trainer, few_digits):
     order = rng.permutation(subset)
     key = jax.random.key(rng.integers(1 << 31))
 
-    @jax.jit
     def loss_fn(params, stats, x, y, key):
         module = nnx.merge(graphdef, params, stats, copy=True)
         logits = module(x, train=True, dropout_key=key)
         log_probabilities = jax.nn.log_softmax(logits)
         return -log_probabilities[jnp.arange(len(y)), y].mean(), nnx.state(module, nnx.BatchStat)
 
+    gradient = jax.jit(jax.value_and_grad(loss_fn, has_aux=True))
+    update = jax.jit(optimizer.update)
     losses = []
     for i in range(5):
         index = order[i * BATCH : (i + 1) * BATCH]
-        gradient = jax.value_and_grad(loss_fn, has_aux=True)
         batch = images.images[index], images.labels[index]
         (loss, of_batch), grads = gradient(params, stats, *batch, jax.random.fold_in(key, i))
         old = min(0.9, (1 + i) / (10 + i))  # the part of the running averages that stays
         stats = jax.tree.map(lambda a, b, old=old: old * a + (1 - old) * b, stats, of_batch)
-        updates, moments = optimizer.update(grads, moments, params)
+        updates, moments = update(grads, moments, params)
         params = optax.apply_updates(params, updates)
         losses.append(float(loss))
     assert mean_loss == pytest.approx(np.mean(losses), rel=1e-4)
@@ -192,13 +193,10 @@ def test_going_on_after_an_epoch_is_the_same_as_not_stopping(trainer, few_digits
 
 def test_the_loss_falls_and_digits_are_learnt(digits):
     # Larger than the network of the other tests, which learns next to nothing.
-    parts = split(
-        Network(
-            GENOME, NetworkConfig(channels=8, num_normal_cells=2), (8, 8, 1), num_classes=10, seed=0
-        )
-    )
+    larger = NetworkConfig(channels=8, num_normal_cells=2)
+    parts = split(Network(ONE_NODE, larger, (8, 8, 1), num_classes=10, seed=0))
     trainer = Trainer(parts.graphdef, BATCH)
-    config = TrainingConfig(epochs=8, batch_size=BATCH, learning_rate=0.02)
+    config = TrainingConfig(epochs=5, batch_size=BATCH, learning_rate=0.02)
     start = trainer.start(parts.params, parts.stats)
     states = run(trainer, digits.train, config, np.arange(len(digits.train)), start)
     losses = [loss for _, loss in states]
