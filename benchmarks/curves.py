@@ -18,8 +18,8 @@ from scipy.stats import kendalltau
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.config.presets import RECIPES
 from jaxevo.datasets import Images, load_search_data, load_test_data
+from jaxevo.networks.baselines import Architecture
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import Engine, make_engine
@@ -62,7 +62,9 @@ class Bench:
         engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
         return cls(engine, data, loaded.validation, test, builder)
 
-    def curve(self, genome: Genome, config: TrainingConfig, seed: Seed, *, whole: bool) -> list:
+    def curve(
+        self, genome: Architecture, config: TrainingConfig, seed: Seed, *, whole: bool
+    ) -> list:
         """Trains a genome, on all images or on the subset, and scores it after each epoch."""
         data = self.data.whole() if whole else self.data
         prepared = self.engine.prepare(genome, seed)

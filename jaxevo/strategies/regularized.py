@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.config import EvolutionConfig
-from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.strategies.base import Event
-from jaxevo.strategies.generational import Fits, Generational
+from jaxevo.strategies.generational import Generational
 from jaxevo.strategies.individual import Individual, rank, select_survivors
 
 
@@ -41,18 +38,8 @@ class RegularizedEvolution(Generational):
     time; else all that the generation still lacks.
     """
 
-    def __init__(
-        self,
-        config: EvolutionConfig,
-        seed: int,
-        fits: Fits | None = None,
-        *,
-        initial: Sequence[Genome] = (),
-        layouts: LayoutSpace | None = None,
-    ) -> None:
-        super().__init__(config, seed, fits, initial=initial, layouts=layouts)
-        # Up to P by random individuals, at first and after hard avoidance; else by offspring.
-        self._filling = True
+    # Up to P by random individuals, at first and after hard avoidance; else by offspring.
+    _filling = True
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on from here, in plain values for JSON."""

@@ -1,0 +1,111 @@
+"""Which networks a search may find at all: random genomes of several stacks, beside the small CNN.
+
+    python benchmarks/spaces.py --dataset=digits --genomes=3 --trained=spaces.jsonl
+
+Each genome is trained fully by both recipes and scored on the validation and test images together,
+since few images tell good networks apart badly. The file keeps each training as a line, so the same
+command goes on where it was ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from curves import BATCH, MAX_NODES, Bench, train_missing
+
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config.presets import RECIPES, SMALL_CNN
+from jaxevo.networks.baselines import Architecture, Baseline
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.training.engines import CompiledEngine, Engine, make_engine
+
+# Stacks by name: N a normal and R a reduction cell.
+STACKS = {
+    "N R N R N, D=4": NetworkConfig(channels=4),
+    "N R N R N, D=8": NetworkConfig(channels=8),
+    "N N R N N, D=6": NetworkConfig(channels=6, num_normal_cells=2, normal_repeats=2),
+    "N R N, D=8": NetworkConfig(channels=8, num_normal_cells=2),
+    "N R N, D=12": NetworkConfig(channels=12, num_normal_cells=2),
+    "N, D=16": NetworkConfig(channels=16, num_normal_cells=1),
+}
+CNN_SEEDS = 6
+
+
+def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Every training."""
+    shape, classes = bench.builder.image_shape, bench.builder.num_classes
+    for recipe in RECIPES:
+        settings = RECIPES[recipe] | {"epochs": options.epochs, "learning_rate": options.rate}
+        config = dataclasses.replace(TrainingConfig(), batch_size=BATCH, **settings)
+        engine: Any = CompiledEngine(bench.builder, BATCH)
+        for seed in range(CNN_SEEDS):
+            key = {"stack": SMALL_CNN, "recipe": recipe, "number": seed}
+            yield key, _job(bench, bench.builder, engine, Baseline(SMALL_CNN), config, seed)
+        for name, network in STACKS.items():
+            builder = NetworkBuilder(network, shape, classes)
+            engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
+            for number in range(options.genomes):
+                genome = random_genome_of_any_size(np.random.default_rng(number), 2, MAX_NODES)
+                key = {"stack": name, "recipe": recipe, "number": number}
+                yield key, _job(bench, builder, engine, genome, config, number)
+
+
+def _job(
+    bench: Bench,
+    builder: NetworkBuilder,
+    engine: Engine,
+    model: Architecture,
+    config: TrainingConfig,
+    seed: int,
+) -> Any:
+    """A function that trains the model and gives its sizes and its accuracy."""
+
+    def train() -> dict[str, Any]:
+        trained = dataclasses.replace(bench, engine=engine, builder=builder)
+        validation, _, test, _, _ = trained.curve(model, config, (seed,), whole=True)[-1]
+        numbers = len(bench.validation), len(bench.test)
+        accuracy = float(np.average((validation, test), weights=numbers))
+        return dataclasses.asdict(builder.complexity(model)) | {"accuracy": accuracy}
+
+    return train
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """A row a stack: parameters, and the mean accuracy of each recipe with its spread."""
+    rows = [
+        "| stack | parameters | " + " | ".join(RECIPES) + " |",
+        "|---" * (2 + len(RECIPES)) + "|",
+    ]
+    for stack in dict.fromkeys(line["key"]["stack"] for line in lines):
+        own = [line for line in lines if line["key"]["stack"] == stack]
+        sizes = sorted({line["parameters"] for line in own})
+        cells = [stack, f"{sizes[0]:,} to {sizes[-1]:,}" if sizes[1:] else f"{sizes[0]:,}"]
+        for recipe in RECIPES:
+            values = [line["accuracy"] for line in own if line["key"]["recipe"] == recipe]
+            spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+            cells.append(f"{np.mean(values):.2%} ± {100 * spread:.2f}" if values else "")
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", default="digits")
+    parser.add_argument("--data_dir")
+    parser.add_argument("--genomes", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--rate", type=float, default=1e-2)
+    parser.add_argument("--trained", type=pathlib.Path, default=pathlib.Path("spaces.jsonl"))
+    options = parser.parse_args()
+    bench = Bench.open(options.dataset, options.data_dir, channels=8, examples=0, validation=0.2)
+    print(table(train_missing(options.trained, jobs(options, bench))))
+
+
+if __name__ == "__main__":
+    main()
