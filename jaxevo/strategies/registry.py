@@ -20,7 +20,7 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
 
     Raises `InputError` if the genomes to begin with cannot be used.
     """
-    initial = initial_genomes(config)
+    initial = initial_genomes(config, fits)
     if config.strategy == "aco":
         return AntColony(config.evolution, config.colony, config.seed, fits=fits, initial=initial)
     given = (config.evolution, config.seed, fits)
@@ -35,10 +35,11 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
     return kinds[config.strategy](*given, initial=initial)
 
 
-def initial_genomes(config: SearchConfig) -> list[Genome]:
+def initial_genomes(config: SearchConfig, fits: Fits | None = None) -> list[Genome]:
     """The genomes that a search's population begins with.
 
-    Raises `InputError` if they are no genomes, too many, or not of the search space.
+    Raises `InputError` if they are no genomes, too many, or not of the search space, or if `fits`
+    is not true for one.
     """
     try:
         genomes = genome_files.unpack(config.initial_genomes)
@@ -61,4 +62,11 @@ def initial_genomes(config: SearchConfig) -> list[Genome]:
                 rule=f"it has a cell of {cell.num_nodes} nodes, and the search space has "
                 f"{evolution.min_nodes} to {evolution.max_nodes} (min_nodes, max_nodes)",
             )
+        check(
+            fits is None or fits(genome),
+            "initial_genomes",
+            f"genome {number}",
+            rule="its network is beyond the bounds on size; leave it out, or raise max_parameters "
+            "or max_multiply_adds",
+        )
     return genomes
