@@ -23,7 +23,7 @@ from jaxevo.config.presets import RECIPES, SMALL_CNN
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.variation import random_genome_of_any_size
-from jaxevo.training.engines import CompiledEngine, Engine, make_engine
+from jaxevo.training.engines import CompiledEngine, make_engine
 
 # Stacks by name: N a normal and R a reduction cell.
 STACKS = {
@@ -59,7 +59,7 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
 def _job(
     bench: Bench,
     builder: NetworkBuilder,
-    engine: Engine,
+    engine: Any,
     model: Architecture,
     config: TrainingConfig,
     seed: int,

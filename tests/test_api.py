@@ -400,6 +400,13 @@ def test_a_fitness_of_ones_own_is_maximised(strategy: str):
     assert again == best
 
 
+def test_a_given_genome_beyond_the_bounds_is_refused_before_there_is_a_folder(tmp_path):
+    given = TINY | {"workdir": tmp_path / "run", "min_nodes": 1, "max_parameters": 9}
+    with pytest.raises(InputError, match="initial_genomes=genome 1 .* beyond the bounds on size"):
+        jaxevo.search(AS_DICT, initial_genomes=[GENOME], **given)
+    assert not (tmp_path / "run").exists()
+
+
 def test_evolution_begins_with_given_genomes():
     told: list[Genome] = []
 

@@ -33,6 +33,18 @@ if TYPE_CHECKING:  # imported late, as they bring JAX
     from jaxevo.training.checkpoints import Checkpoints
 
 
+def within_bounds(
+    config: SearchConfig, complexity: Callable[[Genome], Complexity]
+) -> Callable[[Genome], bool]:
+    """Tells of a genome whether its network is within a search's bounds on size."""
+
+    def fits(genome: Genome) -> bool:
+        size = complexity(genome)
+        return config.fits(size.parameters, size.multiply_adds)
+
+    return fits
+
+
 class SearchFailedError(RuntimeError):
     """Too many candidates in a row failed, or all of them."""
 
@@ -113,7 +125,7 @@ class Explorer:
 
         The rest of the history will be told to it again.
         """
-        strategy = make_strategy(self.config, self._fits)
+        strategy = make_strategy(self.config, within_bounds(self.config, self.complexity))
         known = self.ledger.candidates
         # Take the newest checkpoint, if it is of this search and all of its candidates are known.
         newest = self.checkpoints.load_newest(self.reporter.message)
@@ -128,14 +140,10 @@ class Explorer:
                 self.reporter.message(
                     f"checkpoint {step} is not of this search ({error}); going on from the history"
                 )
-                strategy = make_strategy(self.config, self._fits)
+                strategy = make_strategy(self.config, within_bounds(self.config, self.complexity))
         if known:
             self.reporter.message(f"resuming: {len(known)} candidates are known already")
         return strategy
-
-    def _fits(self, genome: Genome) -> bool:
-        size = self.complexity(genome)
-        return self.config.fits(size.parameters, size.multiply_adds)
 
     def _tell(self, candidate: Individual, strategy: Strategy) -> None:
         """Evaluates a candidate unless it is recorded, and tells the strategy."""

@@ -11,7 +11,6 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     TextColumn,
     TimeRemainingColumn,
@@ -110,6 +109,8 @@ class RunReporter:
         elif name == TESTING:
             self._final_epochs = self._all_final_epochs
         self._event()
+        if name == TESTING and done == total:  # the end
+            self._left = 0.0
 
     def epoch(self, done: int, total: int) -> None:
         """Advances the display; nothing is printed without a terminal."""
@@ -183,10 +184,12 @@ def reading(console: Console) -> Iterator[Callable[[int, int], None]]:
     if not console.is_terminal or console.is_jupyter:
         yield lambda done, total: None
         return
-    columns = (TextColumn("reading the data"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+    columns = (TextColumn("reading the data{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total: bar.update(
+            task, completed=done, total=total, description=f", {done}/{total} files"
+        )
 
 
 def _joined(*parts: str) -> str:

@@ -20,7 +20,7 @@ from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator, class_weights
-from jaxevo.run.explore import Explorer
+from jaxevo.run.explore import Explorer, within_bounds
 from jaxevo.run.finish import Finisher
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import load_run
@@ -32,6 +32,7 @@ from jaxevo.run.sizing import Fitted
 from jaxevo.run.workdir import Workdir
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.individual import Individual
+from jaxevo.strategies.registry import initial_genomes
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import describe_search_engine, device_name, with_engine
@@ -56,7 +57,13 @@ class Task:
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
+        initial_genomes(self.config, within_bounds(self.config, self.builder.complexity))
         self.workers.check(self.config)
+
+    @property
+    def builder(self) -> NetworkBuilder:
+        """Builds the networks for these images."""
+        return NetworkBuilder(self.config.network, self.data.image_shape, self.data.num_classes)
 
 
 def run_search(task: Task, reporter: Reporter) -> Result:
@@ -113,7 +120,6 @@ def make_evaluator(
     `on_epoch` is told the epochs done of the training at hand, and the number of its epochs.
     """
     config = task.config
-    builder = NetworkBuilder(config.network, task.data.image_shape, task.data.num_classes)
     weights = class_weights(config, task.data.train.labels, task.data.num_classes)
     data = TrainingData.drawn(
         task.data.train, config.data.train_examples, config.seed, class_weights=weights
@@ -122,7 +128,7 @@ def make_evaluator(
     stopwatch.add("data", task.data_seconds)
     return Evaluator(
         config,
-        builder,
+        task.builder,
         data,
         validation=task.data.validation,
         stopwatch=stopwatch,

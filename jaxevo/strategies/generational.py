@@ -158,12 +158,16 @@ class Generational(abc.ABC):
         return False
 
     def _draw_fitting(self, new_id: int) -> Individual:
-        """The first draw within the bounds; a draw beyond them is no candidate, and so no failure.
+        """The genome that is given, else the first draw within the bounds.
+
+        A draw beyond them is no candidate, and so no failure.
 
         Raises `InputError` if none is found.
         """
         if new_id < len(self.initial):
-            return self._given(new_id)
+            given = Individual(new_id, self.initial[new_id], self.generation, operators=("given",))
+            self._take(given)
+            return given
         for attempt in range(MAX_DRAWS):
             rng = generator(Stream.CANDIDATE, (self.seed, new_id, attempt))
             candidate = self._draw(rng, new_id)
@@ -174,21 +178,6 @@ class Generational(abc.ABC):
             f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on "
             "size; raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
         )
-
-    def _given(self, new_id: int) -> Individual:
-        """A candidate of a genome that the search begins with.
-
-        Raises `InputError` if the genome is beyond the bounds.
-        """
-        genome = self.initial[new_id]
-        if self.fits is not None and not self.fits(genome):
-            raise InputError(
-                f"genome {new_id + 1} of initial_genomes is beyond the bounds on size; leave it "
-                "out, or raise max_parameters or max_multiply_adds"
-            )
-        candidate = Individual(new_id, genome, self.generation, operators=("given",))
-        self._take(candidate)
-        return candidate
 
     @abc.abstractmethod
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:

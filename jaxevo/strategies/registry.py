@@ -24,7 +24,7 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
 
     Raises `InputError` if the genomes to begin with cannot be used.
     """
-    initial, layouts = initial_genomes(config), layout_space(config)
+    initial, layouts = initial_genomes(config, fits), layout_space(config)
     if config.strategy == "aco":
         return AntColony(config.evolution, config.colony, config.seed, fits=fits, initial=initial)
     given = (config.evolution, config.seed, fits)
@@ -55,42 +55,55 @@ def layout_space(config: SearchConfig) -> LayoutSpace | None:
     )
 
 
-def initial_genomes(config: SearchConfig) -> list[Genome]:
+def initial_genomes(config: SearchConfig, fits: Fits | None = None) -> list[Genome]:
     """The genomes that a search's population begins with.
 
     Where the layout is a gene, genomes without one have the search's widest with the most cells.
 
-    Raises `InputError` if they are no genomes, too many, or not of the search space.
+    Raises `InputError` if they are no genomes, too many, or not of the search space, or if `fits`
+    is not true for one.
     """
     try:
         genomes = genome_files.unpack(config.initial_genomes)
     except ValueError as error:
         raise InputError(f"initial_genomes cannot be read ({error}); give genome files") from None
-    evolution, layouts = config.evolution, layout_space(config)
-    size = evolution.population_size
+    size = config.evolution.population_size
     check(
         len(genomes) <= size,
         "initial_genomes",
         f"{len(genomes)} genomes",
         rule=f"the population has {size}; give fewer or raise population_size",
     )
-    for number, genome in enumerate(genomes, 1):
-        for cell in genome.cells:
-            check(
-                evolution.min_nodes <= cell.num_nodes <= evolution.max_nodes,
-                "initial_genomes",
-                f"genome {number}",
-                rule=f"it has a cell of {cell.num_nodes} nodes, and the search space has "
-                f"{evolution.min_nodes} to {evolution.max_nodes} (min_nodes, max_nodes)",
-            )
-        check(
-            genome.layout is None or (layouts is not None and genome.layout in layouts),
-            "initial_genomes",
-            f"genome {number}",
-            rule=f"it has {genome.layout}, which this search has not; see min_channels and "
-            "min_normal_cells",
+    return [_initial(config, genome, number, fits=fits) for number, genome in enumerate(genomes, 1)]
+
+
+def _initial(config: SearchConfig, genome: Genome, number: int, *, fits: Fits | None) -> Genome:
+    """A genome to begin with, checked; it gets a layout where that is a gene."""
+    evolution, layouts = config.evolution, layout_space(config)
+    for cell in genome.cells:
+        _check_initial(
+            number,
+            evolution.min_nodes <= cell.num_nodes <= evolution.max_nodes,
+            rule=f"it has a cell of {cell.num_nodes} nodes, and the search space has "
+            f"{evolution.min_nodes} to {evolution.max_nodes} (min_nodes, max_nodes)",
         )
-    if layouts is None:
-        return genomes
-    largest = Layout(config.network.channels, config.network.num_normal_cells)
-    return [dataclasses.replace(each, layout=each.layout or largest) for each in genomes]
+    _check_initial(
+        number,
+        genome.layout is None or (layouts is not None and genome.layout in layouts),
+        rule=f"it has {genome.layout}, which this search has not; see min_channels and "
+        "min_normal_cells",
+    )
+    if layouts is not None and genome.layout is None:
+        largest = Layout(config.network.channels, config.network.num_normal_cells)
+        genome = dataclasses.replace(genome, layout=largest)
+    _check_initial(
+        number,
+        fits is None or fits(genome),
+        rule="its network is beyond the bounds on size; leave it out, or raise max_parameters or "
+        "max_multiply_adds",
+    )
+    return genome
+
+
+def _check_initial(number: int, holds: bool, rule: str) -> None:
+    check(holds, "initial_genomes", f"genome {number}", rule=rule)

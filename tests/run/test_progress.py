@@ -158,6 +158,18 @@ def test_terminal_shows_the_run_from_the_first_second_in_whole_words(width: int)
     assert look(4001, "evaluate")[3] == "testing 0/1"
 
 
+def test_nothing_is_left_once_the_test_is_done():
+    clock, left = Clock(), Left()
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    reporter = RunReporter(replace(CONFIG, {"final_epochs": 30}), console, clock)
+    reporter.begin(left)  # type: ignore[arg-type]
+    clock.now = 10
+    reporter.stage("testing", 0, 1)
+    assert words(frame(reporter, console)[-1]) == "10 s so far, about 2 min left"
+    reporter.stage("testing", 1, 1)
+    assert words(frame(reporter, console)[-1]) == "10 s so far"
+
+
 def test_the_time_left_counts_the_final_trainings_one_after_the_other():
     told = []
 
@@ -206,4 +218,11 @@ def test_images_that_are_read_are_counted_on_a_terminal_alone(terminal: bool):
         for done in range(1, 201):
             on_image(done, 200)
     assert ("reading the data" in file.getvalue()) == terminal
-    assert ("200/200" in file.getvalue()) == terminal
+    assert ("200/200 files" in file.getvalue()) == terminal
+
+
+def test_data_whose_files_are_not_counted_show_no_number():
+    file = io.StringIO()
+    with reading(Console(file=file, force_terminal=True, width=60)):
+        pass
+    assert "reading the data" in file.getvalue() and "0/" not in file.getvalue()

@@ -111,10 +111,9 @@ def test_as_many_as_the_population_has_can_be_given():
 
 def test_a_given_genome_beyond_the_bounds_is_refused():
     config = replace(SearchConfig(), {"initial_genomes": TEXT})
-    strategy = make_strategy(config, lambda genome: genome != GIVEN[1])
-    words = "genome 2 of initial_genomes is beyond the bounds on size; leave it out"
+    words = "initial_genomes=genome 2 is not possible: its network is beyond the bounds on size"
     with pytest.raises(InputError, match=words):
-        strategy.ask()
+        make_strategy(config, lambda genome: genome != GIVEN[1])
 
 
 @pytest.mark.parametrize(("noise", "bound"), [(0.0, 1e-3), (0.02, 1e-2)])
