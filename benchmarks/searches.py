@@ -1,0 +1,131 @@
+"""Whole searches of several strategies at equal cost; the winners are trained equally anew.
+
+    python benchmarks/searches.py --dataset=digits --max_parameters=5000 --seeds=10
+
+Each search may train as many candidates as the preset `quick` does. Its winner, chosen by what the
+search knows, is trained to the end three times and scored on the test images: these figures choose
+nothing. Seeds are paired. The folder keeps all runs and winners, so the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from curves import BATCH, MAX_NODES, Bench, column, train_missing
+from scipy.stats import wilcoxon
+
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config.presets import RECIPES
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.prepare import make_task
+from jaxevo.run.reporter import Silent
+from jaxevo.run.search import find_winner
+from jaxevo.training.engines import make_engine
+
+TRAININGS = 36  # of candidates, as many as the preset quick has
+REPEATS = 3  # trainings of a winner
+# Strategy and fitness; the first is what the others are compared with.
+WAYS = (
+    ("random", "accuracy"),
+    ("guided", "speed"),
+    ("random", "speed"),
+    ("rea", "accuracy"),
+    ("aging", "accuracy"),
+)
+
+
+def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Every search, seed by seed."""
+    recipe = RECIPES["modern"] | {"weight_average": 0.98}
+    final = dataclasses.replace(
+        TrainingConfig(), **recipe, epochs=options.epochs, learning_rate=1e-2, batch_size=BATCH
+    )
+    for seed in range(options.seeds):
+        for strategy, fitness in WAYS:
+            settings = {
+                **dataclasses.asdict(bench.builder.network),
+                **{"fitness": fitness, "seed": seed, "max_parameters": options.max_parameters},
+                **{"num_generations": 15, "max_trainings": TRAININGS, "compare_winner": False},
+            }
+
+            def run(strategy=strategy, fitness=fitness, settings=settings, seed=seed):
+                task = make_task(
+                    options.dataset,
+                    preset="quick",
+                    strategy=strategy,
+                    workdir=options.workdir / f"{strategy}-{fitness}-{seed}",
+                    data_dir=options.data_dir,
+                    settings=settings,
+                )
+                genome = find_winner(task, Silent()).genome
+                ends = [
+                    bench.curve(genome, final, (99, seed, repeat), whole=True)[-1]
+                    for repeat in range(REPEATS)
+                ]
+                size = bench.builder.complexity(genome).parameters
+                return {"parameters": size, "genome": genome.to_dict(), "ends": ends}
+
+            yield {"strategy": strategy, "fitness": fitness, "seed": seed}, run
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """A row a way: its winners' sizes and scores, and the difference from the first way's."""
+    names = ("test_accuracy", "test_cross_entropy")
+    scores = {
+        (line["key"]["strategy"], line["key"]["fitness"], line["key"]["seed"]): [
+            column(line["ends"], name).mean() for name in names
+        ]
+        for line in lines
+    }
+    rows = [
+        "| strategy, fitness | seeds | parameters | accuracy | cross entropy | difference | p |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for way in WAYS:
+        seeds = sorted(seed for *other, seed in scores if tuple(other) == way)
+        own = np.array([scores[*way, seed] for seed in seeds])
+        sizes = [
+            line["parameters"]
+            for line in lines
+            if (line["key"]["strategy"], line["key"]["fitness"]) == way
+        ]
+        paired = [seed for seed in seeds if (*WAYS[0], seed) in scores]
+        gaps = np.array([scores[*way, s][1] - scores[*WAYS[0], s][1] for s in paired])
+        differs = gaps.any()
+        rows.append(
+            f"| {', '.join(way)} | {len(seeds)} | {np.mean(sizes):,.0f} "
+            f"| {own[:, 0].mean():.2%} ± {100 * own[:, 0].std(ddof=1):.2f} "
+            f"| {own[:, 1].mean():.4f} ± {own[:, 1].std(ddof=1):.4f} "
+            f"| {f'{gaps.mean():+.4f}' if differs else ''} "
+            f"| {f'{wilcoxon(gaps).pvalue:.2f}' if differs else ''} |"
+        )
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", default="digits")
+    parser.add_argument("--data_dir")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--channels", type=int, default=6)
+    parser.add_argument("--num_normal_cells", type=int, default=2)
+    parser.add_argument("--max_parameters", type=int, default=5000)
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--workdir", type=pathlib.Path, default=pathlib.Path("searches"))
+    options = parser.parse_args()
+    options.workdir.mkdir(parents=True, exist_ok=True)
+    bench = Bench.open(options.dataset, options.data_dir, channels=1, examples=0, validation=0.2)
+    network = NetworkConfig(channels=options.channels, num_normal_cells=options.num_normal_cells)
+    builder = NetworkBuilder(network, bench.builder.image_shape, bench.builder.num_classes)
+    engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
+    bench = dataclasses.replace(bench, builder=builder, engine=engine)
+    print(table(train_missing(options.workdir / "winners.jsonl", jobs(options, bench))))
+
+
+if __name__ == "__main__":
+    main()
