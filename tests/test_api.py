@@ -384,7 +384,12 @@ def count_convolutions(genome: Genome) -> float:
     return sum(node.ops.count(Op.CONV_3X3) for cell in genome.cells for node in cell.nodes)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_minimises_the_size_of_networks_needs_networks():
+    with pytest.raises(InputError, match="strategy=nsga2 minimises the size of networks"):
+        jaxevo.evolve(count_convolutions, strategy="nsga2")
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "nsga2"])
 def test_a_fitness_of_ones_own_is_maximised(strategy: str):
     told: list[float] = []
 

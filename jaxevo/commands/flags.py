@@ -32,8 +32,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "data": ("dataset", "test_dataset", "data_dir", "test_pixel_range", "class_map"),
     "search": (
         *("preset", "strategy", "strategies", "seed", "seeds", "evaluations", "initial_genomes"),
-        *("fitness", "max_trainings", "max_parameters", "max_multiply_adds", "target_accuracy"),
-        *("reuse_fitness", "retrain_best", "retrain_seeds"),
+        *("fitness", "minimize", "max_trainings", "max_parameters", "max_multiply_adds"),
+        *("target_accuracy", "reuse_fitness", "retrain_best", "retrain_seeds"),
     ),
     "network": ("genome", "model", "weights"),
     "training": ("recipe", "class_weights", "keep", "compare_winner"),

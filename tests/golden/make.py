@@ -27,7 +27,7 @@ TINY = (
     "--validation_fraction=0.1 --stagnation_start=1 --stagnation_patience=1 --num_ants=4 "
     "--final_epochs=2 "
     "--final_batch_size=32 --final_learning_rate=0.01 --retrain_best=2 --retrain_seeds=2 --seed=3 "
-    "--engine=universal --nocompare_winner"
+    "--engine=universal --nocompare_winner --recipe=paper"
 ).split()
 RUNS = {
     "rea": ("--strategy=rea",),
@@ -115,7 +115,8 @@ def summarize_strategy(name: str, pool: str) -> dict:
     told = []
     while candidates := strategy.ask():
         for candidate in candidates:
-            evaluated = dataclasses.replace(candidate, fitness=table_fitness(candidate))
+            cost = sum(map(len, candidate.genome.to_dict().values())) if name == "nsga2" else None
+            evaluated = dataclasses.replace(candidate, fitness=table_fitness(candidate), cost=cost)
             told.append(evaluated.to_dict())
             strategy.tell(evaluated)
     text = json.dumps([told, strategy.state_dict()], sort_keys=True)

@@ -14,6 +14,7 @@ from launching import launch
 from jaxevo.reports import summary
 from jaxevo.run.confusion import Confusion
 from jaxevo.search_space import genome_files
+from jaxevo.search_space.genome import CELL_KINDS
 
 KEPT = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "parameters": 10}
 
@@ -111,7 +112,8 @@ def test_text_and_json(folder):
         "genomes": ["evoA.png", "evoA.svg"],
     }
     assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
-    for name, cell in vars(genome_files.find("evoA")[0]).items():
+    evo_a = genome_files.find("evoA")[0]
+    for name, cell in zip(CELL_KINDS, evo_a.cells, strict=True):
         assert "\n".join([f"{name.upper()} CELL OF evoA.json", *summary.draw(cell)]) in genome
         assert (
             f"{name.title()} cell, B = {cell.num_nodes}"

@@ -356,5 +356,5 @@ def test_another_batch_size_has_an_engine_of_its_own(evaluator, data):
     assert FinalTrainer(SMALL, evaluator, Silent()).engine is evaluator.engine
     larger = FinalTrainer(replace(SMALL, {"final_batch_size": 48}), evaluator, Silent())
     engine: Any = larger.engine
-    assert engine.trainer.batch_size == 48 and engine.stopwatch is evaluator.stopwatch
+    assert engine.batch_size == 48 and engine.stopwatch is evaluator.stopwatch
     assert larger.engine is engine  # for all networks that are kept

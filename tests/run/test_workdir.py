@@ -167,7 +167,7 @@ def test_lock_says_nothing_about_other_runs(tmp_path: pathlib.Path):
 def test_paths_are_all_different(workdir: Workdir):
     properties = [name for name, value in vars(Workdir).items() if isinstance(value, property)]
     paths = {getattr(workdir, name) for name in properties}
-    assert len(paths) == len(properties) == 10
+    assert len(paths) == len(properties) == 11
     assert json.dumps(sorted(str(path.relative_to(workdir.path)) for path in paths)) == json.dumps(
         [
             "best",
@@ -176,6 +176,7 @@ def test_paths_are_all_different(workdir: Workdir):
             "checkpoints/search",
             "config.json",
             "confusion.csv",
+            "front.json",
             "history.jsonl",
             "kept",
             "result.json",

@@ -30,7 +30,7 @@ def engine() -> UniversalEngine:
 
 @pytest.fixture(scope="module")
 def batched(engine: UniversalEngine) -> BatchedTrainer:
-    return BatchedTrainer(engine.trainer, 4)
+    return BatchedTrainer(engine.trainer(BUILDER.network), 4)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,9 @@ def test_each_is_trained_by_a_recipe_as_alone(engine, batched, data, few_digits)
 def test_each_is_trained_with_class_weights_as_alone(engine, data, few_digits):
     weighted = dataclasses.replace(data, class_weights=np.linspace(0.5, 3, 10, dtype=np.float32))
     engine = universal_engine()  # with programs of its own: weights are one argument more
-    _, losses = train_three(engine, BatchedTrainer(engine.trainer, 4), weighted, few_digits[1])
+    _, losses = train_three(
+        engine, BatchedTrainer(engine.trainer(BUILDER.network), 4), weighted, few_digits[1]
+    )
     np.testing.assert_allclose(losses, losses_alone(engine, weighted, TRAINING), rtol=1e-3)
 
 
@@ -114,7 +116,8 @@ digits = load_search_data("digits")
 engine = universal_engine()
 data = TrainingData.of(digits.train.take(np.arange(100)), np.arange(96))
 validation = digits.validation.take(np.arange(100))
-accuracies, _ = train_three(engine, BatchedTrainer(engine.trainer, 4), data, validation)
+batched = BatchedTrainer(engine.trainer(BUILDER.network), 4)
+accuracies, _ = train_three(engine, batched, data, validation)
 print(json.dumps([len(jax.devices()), *accuracies]))
 """
 
