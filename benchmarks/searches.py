@@ -97,12 +97,13 @@ def table(lines: list[dict[str, Any]]) -> str:
         paired = [seed for seed in seeds if (*WAYS[0], seed) in scores]
         gaps = np.array([scores[*way, s][1] - scores[*WAYS[0], s][1] for s in paired])
         differs = gaps.any()
+        _, chance = map(float, wilcoxon(gaps)) if differs else (0.0, 1.0)
         rows.append(
             f"| {', '.join(way)} | {len(seeds)} | {np.mean(sizes):,.0f} "
             f"| {own[:, 0].mean():.2%} ± {100 * own[:, 0].std(ddof=1):.2f} "
             f"| {own[:, 1].mean():.4f} ± {own[:, 1].std(ddof=1):.4f} "
             f"| {f'{gaps.mean():+.4f}' if differs else ''} "
-            f"| {f'{wilcoxon(gaps).pvalue:.2f}' if differs else ''} |"
+            f"| {f'{chance:.2f}' if differs else ''} |"
         )
     return "\n".join(rows)
 

@@ -30,8 +30,10 @@ class LayoutSpace:
         widths = sorted({low, high, *(width for width in ladder if low < width < high)})
         return cls(tuple(widths), tuple(range(num_normal_cells[0], num_normal_cells[1] + 1)))
 
-    def __contains__(self, layout: Layout) -> bool:
-        return all(getattr(layout, name) in getattr(self, name) for name in LAYOUT_FIELDS)
+    def __contains__(self, layout: Layout | None) -> bool:
+        return layout is not None and all(
+            getattr(layout, name) in getattr(self, name) for name in LAYOUT_FIELDS
+        )
 
     def random(self, rng: np.random.Generator) -> Layout:
         """A layout, each as likely as any other."""

@@ -105,8 +105,8 @@ class Generational(abc.ABC):
             raise ValueError(
                 f"a cell of {largest} nodes, while max_nodes is {self.config.max_nodes}"
             )
-        layout, layouts = individual.genome.layout, self.layouts
-        if layout not in layouts if layout and layouts else layout is not layouts:
+        layout = individual.genome.layout
+        if layout not in (self.layouts or (None,)):
             raise ValueError(f"a genome with {layout}, which this search has not")
         self._pending[individual.id] = individual
         self.tell(individual)

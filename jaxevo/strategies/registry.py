@@ -89,7 +89,7 @@ def _initial(config: SearchConfig, genome: Genome, number: int, *, fits: Fits | 
         )
     _check_initial(
         number,
-        genome.layout is None or (layouts is not None and genome.layout in layouts),
+        genome.layout is None or genome.layout in (layouts or ()),
         rule=f"it has {genome.layout}, which this search has not; see min_channels and "
         "min_normal_cells",
     )
