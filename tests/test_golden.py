@@ -80,10 +80,10 @@ def test_an_interrupted_run_of_0_2_0_is_refused_in_words(tmp_path, launch_enviro
 @pytest.mark.parametrize(
     "name",
     [
-        "rea_workers",
+        "rea",
         *(
             pytest.param(n, marks=pytest.mark.slow)
-            for n in ("rea", "survivors_workers", "aging", "random", "aco")
+            for n in ("rea_workers", "survivors_workers", "aging", "random", "aco")
         ),
     ],
 )

@@ -149,7 +149,7 @@ def test_killed_at_several_moments_it_ends_as_if_it_had_not_been(
         lambda: has("individual", 3),
         lambda: bool(Checkpoints(Workdir(workdir).final_checkpoints).steps()),
     ]
-    for reached, workers in zip(moments, (0, 2, 0), strict=True):
+    for reached, workers in zip(moments, (0, 1, 0), strict=True):
         kill_when(launch_environment, workdir, reached, workers)
     last = search(launch_environment, *TINY, f"--workdir={workdir}")
     assert last.returncode == 0, last.stderr
@@ -294,7 +294,7 @@ def test_help_is_in_groups_and_shows_both_presets(launch_environment):
     assert "--[no]crossover rea makes" in evolution and "--strategy=rea|aging|" in evolution
     assert "(D) (paper: 24, quick: 8)" in network
     assert "--final_epochs=N final training: passes over" in training
-    assert "(paper: 100, quick: 3 to 40 by the number of images)" in training
+    assert "(paper: 100, quick: 3 to 40 by the images)" in training
     assert "--class_weights=none|balanced" in training and "--recipe=" in training
     assert all(flag in run for flag in ("--workdir=", "--time_limit=", "--[no]continue"))
     assert all(flag in machine for flag in ("--workers=", "--engine=", "--profile="))

@@ -60,7 +60,7 @@ def with_all_operations() -> list[Genome]:
     return genomes
 
 
-@pytest.mark.parametrize("number", [4, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [2, pytest.param(300, marks=pytest.mark.slow)])
 def test_random_genomes_have_equal_loss_gradients_and_statistics(universal_step, quick_ops, number):
     # The gradients are compared as the network that they make of the universal network's slots.
     for seed, genome in enumerate(random_genomes(number) + with_all_operations()):

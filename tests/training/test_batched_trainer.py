@@ -75,6 +75,7 @@ def test_each_is_trained_by_a_recipe_as_alone(engine, batched, data, few_digits)
     assert np.abs(np.subtract(modern_losses, losses)).max() > 1e-2
 
 
+@pytest.mark.slow
 def test_each_is_trained_with_class_weights_as_alone(engine, data, few_digits):
     weighted = dataclasses.replace(data, class_weights=np.linspace(0.5, 3, 10, dtype=np.float32))
     engine = universal_engine()  # with programs of its own: weights are one argument more
