@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxevo.config import SearchConfig, replace
-from jaxevo.config.presets import preset
+from jaxevo.config.presets import final_settings, preset
 from jaxevo.datasets import open_dataset
 from jaxevo.datasets.dataset import Dataset
 from jaxevo.run.changes import change_run
@@ -112,3 +112,20 @@ def test_a_run_goes_on_with_what_it_began_with_on_any_machine(tmp_path):
         "num_generations": 4
     }
     assert task(continues=True).config == longer.config
+
+
+def test_a_run_goes_on_with_what_the_preset_had_when_it_began(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 8, 8, 1), np.uint8)
+    task = functools.partial(
+        make_task, (pixels, np.arange(60) % 3), preset="quick", workdir=tmp_path
+    )
+    new = task()
+    # Before 0.4.0 small images were halved twice, and the winner was trained by the paper's recipe.
+    earlier = replace(new.config, {"num_normal_cells": 3} | final_settings("paper"))
+    assert earlier != new.config
+    about = {"preset": "quick", "device": "a device", "data": new.data.digest()}
+    new.workdir.open(earlier, about)
+    assert task().config == earlier
+    # What is named goes over it, and is refused as in any run.
+    named = task(settings={"num_normal_cells": 2}, recipe="modern")
+    assert named.config == new.config
