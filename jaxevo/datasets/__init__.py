@@ -13,10 +13,11 @@ published ones `published`, `prepared` (TensorFlow Datasets without TensorFlow),
 it allocates, never unpickles, and answers anything damaged with a `DataError`.
 """
 
-from jaxevo.datasets.base import DataError, Images, SearchData
+from jaxevo.datasets.base import DataError
 from jaxevo.datasets.class_names import parse_class_map
 from jaxevo.datasets.contents import content_key, count_duplicates, duplicates_note
 from jaxevo.datasets.dataset import ReadOptions
+from jaxevo.datasets.images import Images, SearchData
 from jaxevo.datasets.input_form import BACKGROUNDS, InputForm
 from jaxevo.datasets.load import (
     TestData,

@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from jaxevo.datasets.base import Images
+from jaxevo.datasets.images import Images
 
 
 def content_key(images: Images) -> str:

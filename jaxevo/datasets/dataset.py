@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import DataError, Images
+from jaxevo.datasets.base import DataError
+from jaxevo.datasets.images import Images
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.pixels import Measured, Pixels, Progress
 from jaxevo.datasets.splits import fixed_test_part

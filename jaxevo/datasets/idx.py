@@ -9,14 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import (
-    MAX_PUBLISHED_BYTES,
-    DataError,
-    Images,
-    check_image_array,
-    check_unpacked,
-)
+from jaxevo.datasets.base import MAX_PUBLISHED_BYTES, DataError, check_image_array, check_unpacked
 from jaxevo.datasets.files import REMEDY, opened, read_at_most
+from jaxevo.datasets.images import Images
 
 _UINT8 = 0x08  # the third byte of the magic number: the values' type
 

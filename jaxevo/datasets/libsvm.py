@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxevo.datasets.base import DataError, Images
+from jaxevo.datasets.base import DataError
 from jaxevo.datasets.files import REMEDY, opened
+from jaxevo.datasets.images import Images
 
 _SIDE = 16
 _NUM_PIXELS = _SIDE * _SIDE

@@ -6,10 +6,11 @@ import dataclasses
 
 import numpy as np
 
-from jaxevo.datasets.base import MAX_SIDE, DataError, Images, SearchData
+from jaxevo.datasets.base import MAX_SIDE, DataError
 from jaxevo.datasets.class_names import map_classes
 from jaxevo.datasets.contents import content_key, count_duplicates
 from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
+from jaxevo.datasets.images import Images, SearchData
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.opening import Data, open_dataset, same_dataset
 from jaxevo.datasets.resize import check_method

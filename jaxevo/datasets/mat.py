@@ -19,10 +19,10 @@ from jaxevo.datasets.base import (
     MAX_PUBLISHED_BYTES,
     MAX_UNPACKED_BYTES,
     DataError,
-    Images,
     check_image_array,
 )
 from jaxevo.datasets.files import REMEDY, check_regular, read_errors
+from jaxevo.datasets.images import Images
 
 _HEADER_BYTES = 128
 _MATRIX, _COMPRESSED = 14, 15  # types of an element

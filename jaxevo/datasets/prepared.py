@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.datasets.base import DataError, Images
+from jaxevo.datasets.base import DataError
 from jaxevo.datasets.files import REMEDY, cache_dir, hash_file
+from jaxevo.datasets.images import Images
 from jaxevo.datasets.originals import locate
 from jaxevo.datasets.sources import Source
 

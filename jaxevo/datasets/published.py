@@ -8,9 +8,10 @@ import struct
 import numpy as np
 
 from jaxevo.datasets.array_pixels import ArrayPixels
-from jaxevo.datasets.base import DataError, Images
+from jaxevo.datasets.base import DataError
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.files import hash_file
+from jaxevo.datasets.images import Images
 from jaxevo.datasets.originals import locate
 from jaxevo.datasets.prepared import count_published, load_published
 from jaxevo.datasets.sources import SOURCES, Source

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jaxevo.datasets import idx, libsvm, mat
-from jaxevo.datasets.base import Images
+from jaxevo.datasets.images import Images
 
 
 @dataclasses.dataclass(frozen=True)

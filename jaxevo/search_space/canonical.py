@@ -7,15 +7,21 @@ two equal inputs is read make no difference.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
-if TYPE_CHECKING:  # which imports this module
-    from jaxevo.search_space.genome import Cell
+
+class Graph(Protocol):
+    """What is used of a cell: its nodes, each with `inputs` and `operands`, by their states."""
+
+    @property
+    def num_nodes(self) -> int: ...
+
+    def numbered_nodes(self) -> Iterator[tuple[int, Any]]: ...
 
 
 @functools.lru_cache(maxsize=4096)
-def canonical_cell(cell: Cell) -> str:
+def canonical_cell(cell: Graph) -> str:
     """The smallest listing of a cell over all its topological orders.
 
     In such a listing a node comes soon after the states that it reads. Listings grow node by node;
@@ -47,7 +53,7 @@ def canonical_cell(cell: Cell) -> str:
     return " ".join("+".join(f"{-i}.{op}" for i, op in code) for code in listing)
 
 
-def _future(cell: Cell, label: Mapping[int, int]) -> tuple:
+def _future(cell: Graph, label: Mapping[int, int]) -> tuple:
     """Key of the ways in which a partial listing can go on.
 
     Contains the nodes still to come, and the numbers of the states that these nodes read.
