@@ -63,6 +63,7 @@ def test_given_settings_stay_and_count():
     assert fit(data, 1e9, **everything).description == ""
 
 
+@pytest.mark.slow
 def test_the_rate_is_of_the_images_that_are_timed_whatever_size_is_given():
     config = replace(SearchConfig(), preset("quick", 2000) | {"max_nodes": 2, "channels": 2})
     rates = [measured_rate(replace(config, {"image_size": side})) for side in (0, 160)]

@@ -116,7 +116,9 @@ def test_a_given_genome_beyond_the_bounds_is_refused():
         make_strategy(config, lambda genome: genome != GIVEN[1])
 
 
-@pytest.mark.parametrize(("noise", "bound"), [(0.0, 1e-3), (0.02, 1e-2)])
+@pytest.mark.parametrize(
+    ("noise", "bound"), [(0.02, 1e-2), pytest.param(0.0, 1e-3, marks=pytest.mark.slow)]
+)
 def test_all_beat_random_search_where_the_best_is_known(noise: float, bound: float):
     found = runpy.run_path(str(REPOSITORY / "benchmarks" / "strategies.py"))["found"]
     best = {
