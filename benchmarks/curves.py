@@ -62,6 +62,12 @@ class Bench:
         engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
         return cls(engine, data, loaded.validation, test, builder)
 
+    def with_network(self, network: NetworkConfig) -> Bench:
+        """The same data for networks of other settings."""
+        builder = dataclasses.replace(self.builder, network=network)
+        engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
+        return dataclasses.replace(self, engine=engine, builder=builder)
+
     def curve(
         self, genome: Architecture, config: TrainingConfig, seed: Seed, *, whole: bool
     ) -> list:

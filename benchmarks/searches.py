@@ -16,16 +16,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from curves import BATCH, MAX_NODES, Bench, column, train_missing
+from curves import BATCH, Bench, column, train_missing
 from scipy.stats import wilcoxon
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.config.presets import RECIPES
-from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.prepare import make_task
 from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
-from jaxevo.training.engines import make_engine
 
 TRAININGS = 36  # of candidates, as many as the preset quick has
 REPEATS = 3  # trainings of a winner
@@ -122,10 +120,8 @@ def main() -> None:
     options.workdir.mkdir(parents=True, exist_ok=True)
     bench = Bench.open(options.dataset, options.data_dir, channels=1, examples=0, validation=0.2)
     network = NetworkConfig(channels=options.channels, num_normal_cells=options.num_normal_cells)
-    builder = NetworkBuilder(network, bench.builder.image_shape, bench.builder.num_classes)
-    engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
-    bench = dataclasses.replace(bench, builder=builder, engine=engine)
-    print(table(train_missing(options.workdir / "winners.jsonl", jobs(options, bench))))
+    found = jobs(options, bench.with_network(network))
+    print(table(train_missing(options.workdir / "winners.jsonl", found)))
 
 
 if __name__ == "__main__":

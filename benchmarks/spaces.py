@@ -21,9 +21,8 @@ from curves import BATCH, MAX_NODES, Bench, train_missing
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.config.presets import RECIPES, SMALL_CNN
 from jaxevo.networks.baselines import Architecture, Baseline
-from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.variation import random_genome_of_any_size
-from jaxevo.training.engines import CompiledEngine, make_engine
+from jaxevo.training.engines import CompiledEngine
 
 # Stacks by name: N a normal and R a reduction cell.
 STACKS = {
@@ -39,39 +38,29 @@ CNN_SEEDS = 6
 
 def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
     """Every training."""
-    shape, classes = bench.builder.image_shape, bench.builder.num_classes
     for recipe in RECIPES:
         settings = RECIPES[recipe] | {"epochs": options.epochs, "learning_rate": options.rate}
         config = dataclasses.replace(TrainingConfig(), batch_size=BATCH, **settings)
-        engine: Any = CompiledEngine(bench.builder, BATCH)
+        compiled = dataclasses.replace(bench, engine=CompiledEngine(bench.builder, BATCH))
         for seed in range(CNN_SEEDS):
             key = {"stack": SMALL_CNN, "recipe": recipe, "number": seed}
-            yield key, _job(bench, bench.builder, engine, Baseline(SMALL_CNN), config, seed)
+            yield key, _job(compiled, Baseline(SMALL_CNN), config, seed)
         for name, network in STACKS.items():
-            builder = NetworkBuilder(network, shape, classes)
-            engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
+            stacked = bench.with_network(network)
             for number in range(options.genomes):
                 genome = random_genome_of_any_size(np.random.default_rng(number), 2, MAX_NODES)
                 key = {"stack": name, "recipe": recipe, "number": number}
-                yield key, _job(bench, builder, engine, genome, config, number)
+                yield key, _job(stacked, genome, config, number)
 
 
-def _job(
-    bench: Bench,
-    builder: NetworkBuilder,
-    engine: Any,
-    model: Architecture,
-    config: TrainingConfig,
-    seed: int,
-) -> Any:
+def _job(bench: Bench, model: Architecture, config: TrainingConfig, seed: int) -> Any:
     """A function that trains the model and gives its sizes and its accuracy."""
 
     def train() -> dict[str, Any]:
-        trained = dataclasses.replace(bench, engine=engine, builder=builder)
-        validation, _, test, _, _ = trained.curve(model, config, (seed,), whole=True)[-1]
+        validation, _, test, _, _ = bench.curve(model, config, (seed,), whole=True)[-1]
         numbers = len(bench.validation), len(bench.test)
         accuracy = float(np.average((validation, test), weights=numbers))
-        return dataclasses.asdict(builder.complexity(model)) | {"accuracy": accuracy}
+        return dataclasses.asdict(bench.builder.complexity(model)) | {"accuracy": accuracy}
 
     return train
 

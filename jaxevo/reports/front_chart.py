@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
 from jaxevo.reports.style import COLORS, GREY, LIGHT, line
-from jaxevo.run.front import candidate_points
+from jaxevo.run.front import candidate_points, trained_networks
 from jaxevo.run.reader import Run
-from jaxevo.strategies.dominance import Point, fronts, hypervolume, knee
+from jaxevo.strategies.dominance import Point, dominates, fronts, hypervolume, knee
 
 _TITLES = {"parameters": "parameters", "multiply_adds": "multiply-adds an image"}
 
@@ -23,7 +23,12 @@ def draw_front(run: Run) -> Figure:
     _front(above, points, run)
     # The area grows with each candidate that the front did not dominate yet.
     most = max(cost for _, cost in points)
-    areas = [hypervolume(points[:number], most) for number in range(1, len(points) + 1)]
+    front: list[Point] = []
+    areas: list[float] = []
+    for point in points:
+        if not any(dominates(other, point) for other in front):
+            front = [other for other in front if not dominates(point, other)] + [point]
+        areas.append(hypervolume(front, most))
     below.plot(range(1, len(points) + 1), areas, color=COLORS[0], linewidth=1.6)
     below.set_xlabel("candidates")
     below.set_ylabel("hypervolume\n(share of all)")
@@ -44,11 +49,9 @@ def _front(axes: Axes, points: list[Point], run: Run) -> None:
         label = "its knee"
         axes.scatter(best[1], best[0], s=90, facecolors="none", edgecolors=GREY, label=label)
     if run.result is not None:
-        members = [(run.result.id, run.result.validation_accuracy)]
-        members += [(kept.id, kept.validation_accuracy) for kept in run.result.kept]
-        costs = [run.candidates[known].individual.cost for known, _ in members]
-        pairs = sorted(zip(costs, members, strict=True), key=lambda pair: pair[0] or 0)
-        x, y = [float(c or 0) for c, _ in pairs], [accuracy for _, (_, accuracy) in pairs]
+        trained = trained_networks(run.result)
+        x = [float(run.candidates[known].individual.cost or 0) for known, _, _ in trained]
+        y = [accuracy for _, _, accuracy in trained]
         label = "trained to the end: validation accuracy"
         axes.scatter(x, y, marker="s", s=28, color=COLORS[1], label=label)
     axes.set_xscale("log")

@@ -24,6 +24,12 @@ def candidate_points(candidates: Iterable[Candidate]) -> list[Point]:
     ]
 
 
+def trained_networks(result: Result) -> list[tuple[int, float, float]]:
+    """Id, retrained fitness and final validation accuracy of the winner and of those kept."""
+    winner = (result.id, result.retrained_fitness, result.validation_accuracy)
+    return [winner, *((k.id, k.retrained_fitness, k.validation_accuracy) for k in result.kept)]
+
+
 def front_document(
     result: Result, config: SearchConfig, candidates: Mapping[int, Candidate]
 ) -> dict[str, Any]:
@@ -33,8 +39,7 @@ def front_document(
     validation images after the final training and by the cost. The hypervolume is that of all
     candidates by the fitness of the search, see `dominance.hypervolume`.
     """
-    trained = [(result.id, result.retrained_fitness, result.validation_accuracy)]
-    trained += [(k.id, k.retrained_fitness, k.validation_accuracy) for k in result.kept]
+    trained = trained_networks(result)
     points = [
         (accuracy, float(candidates[known].individual.cost or 0)) for known, _, accuracy in trained
     ]
