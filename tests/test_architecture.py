@@ -23,13 +23,14 @@ COMMON |= {"versions"}
 ALLOWED: dict[str, set[str]] = {
     "__main__": {"commands"},
     "commands": {
-        *("experiments", "api", "predictions", "reports", "run", "training", "networks"),
+        *("experiments", "export", "api", "predictions", "reports", "run", "training", "networks"),
         *("search_space", "datasets"),
     },
     "experiments": {
         *("api", "reports", "run", "training", "networks", "strategies", "search_space"),
         *("datasets",),
     },
+    "export": {"reports", "run", "training", "networks", "strategies", "search_space", "datasets"},
     "estimator": {"estimator_inputs", "api"},
     "estimator_inputs": {"datasets"},
     "predictions": {"training", "datasets"},

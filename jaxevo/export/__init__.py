@@ -1,0 +1,1 @@
+"""Runs, networks and genomes in the forms of other programs."""
