@@ -1,6 +1,7 @@
 """Genome files: a genome as JSON text with metadata, and the shipped ones by name.
 
-Files may come from anyone, so each is checked as it is read.
+A file in the notation of DARTS (`darts_text`) is read too. Files may come from anyone, so each is
+checked as it is read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
+from jaxevo.search_space import darts_text
 from jaxevo.search_space.genome import CELL_KINDS, Genome, expect_keys
 
 SCHEMA_VERSION = 1
@@ -39,6 +41,8 @@ def dumps(genome: Genome, metadata: Mapping[str, Any] | None = None) -> str:
 
 def loads(text: str) -> tuple[Genome, dict[str, Any]]:
     """Genome and metadata of a genome file's text. Raises `ValueError` saying what is wrong."""
+    if text.lstrip().startswith(darts_text.PREFIX):
+        return darts_text.loads(text), {}
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:

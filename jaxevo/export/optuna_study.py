@@ -1,0 +1,156 @@
+"""A run as a study of Optuna, for its dashboard and its pictures.
+
+A candidate is a trial. Optuna's parameters are flat, so a genome is
+described by counts: the nodes of each cell, how often each operation is in it, and, where they are
+genes, the width and the number of cells. The genome itself is a trial's attribute. JAX is not
+imported.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import pathlib
+import shutil
+import tempfile
+import warnings
+from collections import Counter
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, IntDistribution
+from optuna.exceptions import ExperimentalWarning
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
+
+from jaxevo.config import MAX_NODES
+from jaxevo.run.reader import Run
+from jaxevo.run.records import Candidate
+from jaxevo.search_space.complexity import network_settings
+from jaxevo.search_space.genome import CELL_KINDS, OPS, Genome
+
+_OPERATIONS = IntDistribution(0, 2 * MAX_NODES)  # how often an operation can be in a cell
+
+
+def save_study(run: Run, path: pathlib.Path) -> None:
+    """Writes a study of a run that has candidates.
+
+    A path that ends in `.db` or `.sqlite3` becomes an SQLite data base, any other one Optuna's
+    journal, which is written forty times as fast. Histories have no times of day, so that trials
+    lie one after another, the last one ending when the history was last written.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    # Written beside the file, and moved once it is whole.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        draft = pathlib.Path(folder) / "study"
+        if path.suffix in (".db", ".sqlite3"):
+            storage: Any = optuna.storages.RDBStorage(f"sqlite:///{draft.absolute()}")
+        else:
+            storage = JournalStorage(JournalFileBackend(str(draft)))
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        _fill(storage, run)
+        if isinstance(storage, optuna.storages.RDBStorage):
+            storage.engine.dispose()
+        shutil.move(draft, path)
+
+
+def _fill(storage: Any, run: Run) -> None:
+    minimize = any(each.individual.cost is not None for each in run.candidates.values())
+    study = optuna.create_study(
+        storage=storage,
+        study_name=f"{run.config.data.dataset} {run.config.strategy} seed {run.config.seed}",
+        directions=["maximize", "minimize"] if minimize else ["maximize"],
+    )
+    names = ["fitness", run.config.minimize] if minimize else ["fitness"]
+    with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):
+        study.set_metric_names(names)
+    study.set_user_attr("program", f"jaxevo {run.about['versions'].get('jaxevo', '')}".strip())
+    study.add_trials(_trials(run, minimize))
+
+
+def _trials(run: Run, minimize: bool) -> list[FrozenTrial]:
+    # The times at which trials would have ended, had they followed each other.
+    spent = [math.fsum(each.seconds.values()) for each in run.candidates.values()]
+    end = datetime.datetime.fromtimestamp((run.path / "history.jsonl").stat().st_mtime)
+    begin = end - datetime.timedelta(seconds=math.fsum(spent))
+    # A trial for each candidate.
+    trials = []
+    for number, (candidate, seconds) in enumerate(zip(run.candidates.values(), spent, strict=True)):
+        finish = begin + datetime.timedelta(seconds=seconds)
+        trials.append(_trial(run, candidate, minimize, number=number, times=(begin, finish)))
+        begin = finish
+    return trials
+
+
+def _trial(
+    run: Run,
+    candidate: Candidate,
+    minimize: bool,
+    *,
+    number: int,
+    times: tuple[datetime.datetime, datetime.datetime],
+) -> FrozenTrial:
+    individual = candidate.individual
+    distributions = _distributions(run)
+    described = description(individual.genome, run)
+    # A failed candidate has no values.
+    values = None
+    if candidate.fitness is not None:
+        values = [candidate.fitness]
+        if minimize:
+            values.append(float(individual.cost or 0))
+    attributes = {
+        **{"id": candidate.id, "generation": individual.generation},
+        **{"parents": list(individual.parents), "operators": list(individual.operators)},
+        **{"accuracy": candidate.accuracy, "cross_entropy": candidate.cross_entropy},
+        **{"parameters": candidate.parameters, "multiply_adds": candidate.multiply_adds},
+        **{"reused": candidate.reused, "failure": candidate.failure},
+        "genome": json.dumps(individual.genome.to_dict()),
+    }
+    return FrozenTrial(
+        number=number,
+        trial_id=number,
+        state=TrialState.FAIL if values is None else TrialState.COMPLETE,
+        value=None,
+        values=values,
+        datetime_start=times[0],
+        datetime_complete=times[1],
+        params={name: described[name] for name in distributions},
+        distributions=distributions,
+        user_attrs=attributes,
+        system_attrs={},
+        intermediate_values={},
+    )
+
+
+def description(genome: Genome, run: Run) -> dict[str, int]:
+    """Counts that tell of a genome what a flat list of numbers can."""
+    settings = network_settings(genome, run.config.network)
+    counts = {"channels": settings.channels, "num_normal_cells": settings.num_normal_cells}
+    for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
+        counts[f"{kind}_nodes"] = cell.num_nodes
+        found = Counter(op for node in cell.nodes for op in node.ops)
+        counts |= {f"{kind}_{op}": found[op] for op in OPS}
+    return counts
+
+
+def _distributions(run: Run) -> dict[str, BaseDistribution]:
+    config = run.config
+    ranges: dict[str, BaseDistribution] = {}
+    for kind in CELL_KINDS:
+        ranges[f"{kind}_nodes"] = IntDistribution(1, MAX_NODES)
+        ranges |= {f"{kind}_{op}": _OPERATIONS for op in OPS}
+    # Genes only where a search has them as such: else they are the same for all.
+    layouts = [each.individual.genome.layout for each in run.candidates.values()]
+    if any(layout is not None for layout in layouts):
+        widest = max(config.network.channels, *(each.channels for each in layouts if each))
+        most = max(
+            config.network.num_normal_cells, *(each.num_normal_cells for each in layouts if each)
+        )
+        ranges["channels"] = IntDistribution(1, widest)
+        ranges["num_normal_cells"] = IntDistribution(1, most)
+    return ranges
