@@ -1,12 +1,21 @@
-"""Writes a run in the form of another program.
+"""Writes a network, a run or a genome in the form of another program.
 
+# A trained network as one zip file, which predict, eval and jaxevo.load read:
+python -m jaxevo export --weights=runs/digits-quick-seed0/best --format=zip --output=digits.zip
 # All candidates of a run as a table:
 python -m jaxevo export --run=runs/digits-quick-seed0 --format=csv --output=candidates.csv
+# As a study that optuna-dashboard shows, or as TensorBoard's event files:
+python -m jaxevo export --run=runs/digits-quick-seed0 --format=optuna --output=study.log
+python -m jaxevo export --run=runs/digits-quick-seed0 --format=tensorboard --output=events
+# A genome in the notation of DARTS:
+python -m jaxevo export --genome=evoA.json --format=darts --output=evoA.txt
 """
 
 from __future__ import annotations
 
+import importlib
 import pathlib
+from types import ModuleType
 
 from absl import flags
 from rich.console import Console
@@ -15,19 +24,46 @@ from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
 from jaxevo.errors import InputError
+from jaxevo.files import write_text
+from jaxevo.search_space import darts_text, genome_files
 
 FLAGS = flags.FLAGS
 # The formats of each source.
-FORMATS = {"run": ("csv", "parquet")}
+FORMATS = {
+    "weights": ("zip",),
+    "run": ("csv", "parquet", "optuna", "tensorboard"),
+    "genome": ("darts",),
+}
+EXTRA = "in the clone, pip install '.[export]' brings it"
 
+flags.DEFINE(shared.PATH, "weights", None, "folder of a trained network, such as runs/.../best")
 flags.DEFINE(shared.PATH, "run", None, "folder of a run, such as runs/digits-quick-seed0")
+flags.DEFINE(shared.PATH, "genome", None, "a genome file, or a shipped genome such as evoA.json")
 flags.DEFINE_enum(
     "format", None, [name for names in FORMATS.values() for name in names], "what is written"
 )
-flags.DEFINE(shared.PATH, "output", None, "new file to write")
+flags.DEFINE(
+    shared.PATH,
+    "output",
+    None,
+    "new file to write, for tensorboard a folder; optuna: an SQLite data base if it ends in .db or "
+    ".sqlite3, else a journal",
+)
+shared.define_compilation_cache_flag()
 
 
-def export_run(format: str, output: pathlib.Path) -> None:
+def export_weights(output: pathlib.Path) -> None:
+    """Writes a trained network, once it is known that it can be read."""
+    command.start_jax()
+    from jaxevo.training import archive
+    from jaxevo.training.classifier import Classifier
+
+    Classifier.load(FLAGS.weights)
+    with archive.opened(pathlib.Path(FLAGS.weights)) as folder:
+        archive.pack(folder, output)
+
+
+def export_run(output: pathlib.Path) -> None:
     """Writes the candidates of a run."""
     from jaxevo.export import tables
     from jaxevo.run.reader import load_run
@@ -36,15 +72,41 @@ def export_run(format: str, output: pathlib.Path) -> None:
     run = load_run(Workdir(pathlib.Path(FLAGS.run)))
     if not run.candidates:
         raise InputError(f"{FLAGS.run} has no candidate yet; let the search go on first")
-    {"csv": tables.save_csv, "parquet": tables.save_parquet}[format](run, output)
+    match FLAGS.format:
+        case "csv":
+            tables.save_csv(run, output)
+        case "parquet":
+            tables.save_parquet(run, output)
+        case "optuna":
+            with_extra("optuna_study").save_study(run, output)
+        case "tensorboard":
+            with_extra("tensorboard").save_events(run, output)
 
 
-def check_flags() -> None:
-    """Refuses impossible flags before anything is computed."""
+def with_extra(name: str) -> ModuleType:
+    """A module of the exports that needs packages of the extra."""
+    try:
+        return importlib.import_module(f"jaxevo.export.{name}")
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"--format={FLAGS.format} needs the package {error.name}; {EXTRA}"
+        ) from None
+
+
+def export_genome(output: pathlib.Path) -> None:
+    """Writes a genome."""
+    genome = genome_files.find(FLAGS.genome)[0]
+    try:
+        write_text(output, darts_text.dumps(genome))
+    except ValueError as error:
+        raise InputError(f"--genome={FLAGS.genome}: {error}; take its layout out") from None
+
+
+def check_flags() -> str:
+    """Refuses impossible flags before anything is computed; returns the source."""
     given = [source for source in FORMATS if FLAGS[source].value]
     if len(given) != 1:
-        listed = " and ".join(f"--{source}=..." for source in FORMATS)
-        raise InputError(f"give one of {listed}" if len(FORMATS) > 1 else f"give {listed}")
+        raise InputError(f"give one of {', '.join(f'--{source}=...' for source in FORMATS)}")
     formats = FORMATS[given[0]]
     if FLAGS.format not in formats:
         raise InputError(f"with --{given[0]} give --format={'|'.join(formats)}")
@@ -55,12 +117,14 @@ def check_flags() -> None:
         raise InputError(f"--output={output} exists already; give the name of a new file")
     if not output.absolute().parent.is_dir():
         raise InputError(f"--output={output}: its folder does not exist; create it first")
+    return given[0]
 
 
 def main(console: Console) -> None:
     """Flags in, one library call, words out."""
-    check_flags()
-    export_run(FLAGS.format, pathlib.Path(FLAGS.output))
+    source = check_flags()
+    write = {"weights": export_weights, "run": export_run, "genome": export_genome}[source]
+    write(pathlib.Path(FLAGS.output))
     say(console, f"wrote {FLAGS.output}")
 
 

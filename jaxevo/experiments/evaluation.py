@@ -40,6 +40,7 @@ from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import STREAMS
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
 from jaxevo.training.engines import describe_engine, settle_engine
+from jaxevo.training.model_card import write_card
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,16 +260,24 @@ def _train_and_score(
     )
     accuracies: dict[str, list[float]] = {method: [] for method in tests}
     seconds: list[float] = []
+    kept = task.folder / "weights" if task.folder else task.save
+    saved = None
     for number, (classifier, took) in enumerate(trained):
         seconds.append(round(took, 1))
         for method, images in tests.items():
             accuracies[method].append(classifier.accuracy(images))
-        if number == 0 and (kept := task.folder / "weights" if task.folder else task.save):
+        if number == 0 and kept:
             classifier.save(kept)
+            saved = classifier
     tested_on = task.tested_on or task.trained_on
     document = _document(
         source, tested_on, builder, model=task.model, accuracies=accuracies, tests=tests
     )
+    if saved and kept:
+        first = [f"the weights are those of seed {task.seeds[0]}"] if len(task.seeds) > 1 else []
+        results = [*document_lines(document), *first]
+        card = settings["training"] | {"training images": settings["train_images"]}
+        write_card(kept, saved, results, training=card | {"seed": task.seeds[0]})
     return document | settings | {"engine": engine, "training_seconds": seconds}
 
 

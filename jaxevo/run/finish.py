@@ -27,11 +27,13 @@ from jaxevo.run.records import PARTS
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Kept, Result
 from jaxevo.run.scoring import Predictions, baseline_scores, winner_scores
+from jaxevo.run.words import accuracy_line, worth_lines
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome_files import dumps
 from jaxevo.seeds import baseline_seed, final_seed, kept_seed
 from jaxevo.strategies.individual import Individual
 from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.model_card import write_card
 
 # What a training may raise that is not the winner's: a loss that is not finite, and XLA's errors.
 _FAILURES = (ArithmeticError, MemoryError, RuntimeError)
@@ -81,7 +83,8 @@ class Finisher:
         kept = self._keep_others(trainer, choice.ranked[1 : self.config.keep])
         baseline, no_baseline = self._train_baseline(trainer)
         # Score the network that is read back, once nothing is left to be chosen or trained.
-        scores = self._score(Classifier.load(self.workdir.best_weights), baseline)
+        classifier = Classifier.load(self.workdir.best_weights)
+        scores = self._score(classifier, baseline)
         about: dict[str, Any] = {"kept": tuple(kept), "no_baseline": no_baseline}
         about["final_losses"] = tuple(epoch.loss for epoch in final.curve)
         about["final_accuracies"] = tuple(epoch.score for epoch in final.curve)
@@ -92,13 +95,15 @@ class Finisher:
         result = self._result(winner, scores | about, final_seconds=final.seconds, trained=trained)
         self.ledger.add_session(dict(result.session_seconds))
         self._write_genome(self.workdir.best_genome, winner, test_accuracy=result.test_accuracy)
+        worth = [accuracy_line(result), *worth_lines(result)]
+        self._write_card(self.workdir.best_weights, classifier, *worth)
         if self.config.strategy == "nsga2":
             front = front_document(result, self.config, self.ledger.candidates)
             write_json(self.workdir.front, front)
         write_json(self.workdir.result, result.to_dict())
         return result
 
-    def _save(self, folder: pathlib.Path, model: Architecture, final: FinalNetwork) -> None:
+    def _save(self, folder: pathlib.Path, model: Architecture, final: FinalNetwork) -> Classifier:
         """Writes the weights of a network that was trained to the end."""
         source = Source(
             self.data.name,
@@ -108,7 +113,22 @@ class Finisher:
             self.data.content,
         )
         builder = self.evaluator.builder
-        Classifier.of(model, builder, source, network=final.network).save(folder)
+        classifier = Classifier.of(model, builder, source, network=final.network)
+        classifier.save(folder)
+        return classifier
+
+    def _write_card(self, folder: pathlib.Path, classifier: Classifier, *results: str) -> None:
+        """Writes the card of saved weights."""
+        training = dataclasses.asdict(self.config.final_training)
+        training |= {"training images": len(self.data.train), "seed": self.config.seed}
+        write_card(folder, classifier, results, training=training)
+
+    def _save_other(self, folder: pathlib.Path, model: Architecture, final: FinalNetwork) -> float:
+        """Saves a network that is not the winner, and returns its validation accuracy."""
+        classifier = self._save(folder, model, final)
+        score = final.curve[-1].score or 0.0
+        self._write_card(folder, classifier, f"validation accuracy {score:.2%}")
+        return score
 
     def _keep_others(self, trainer: FinalTrainer, others: tuple[Individual, ...]) -> list[Kept]:
         """Trains and saves the networks that are kept beside the winner."""
@@ -128,9 +148,8 @@ class Finisher:
             # Save the genome and the weights, with the accuracy after the last epoch.
             self.workdir.kept.mkdir(exist_ok=True)
             self._write_genome(self.workdir.kept / f"{other.id}.json", other)
-            self._save(self.workdir.weights(other.id), other.genome, final)
+            score = self._save_other(self.workdir.weights(other.id), other.genome, final)
             parameters = self.evaluator.builder.complexity(other.genome).parameters
-            score = final.curve[-1].score or 0.0
             kept.append(Kept(other.id, other.fitness or 0.0, score, parameters))
         return kept
 
@@ -150,7 +169,7 @@ class Finisher:
             )
         except (InputError, *_FAILURES) as error:
             return None, str(error)
-        self._save(self.workdir.baseline_weights, model, final)
+        self._save_other(self.workdir.baseline_weights, model, final)
         return final, ""
 
     def _score(self, classifier: Classifier, baseline: FinalNetwork | None) -> dict[str, Any]:

@@ -62,10 +62,16 @@ class GuidedEvolution(Generational):
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """The highest expected fitness first; of equals, the older."""
-        listed = list(individuals)
         if len(self._known) < 2:
-            return super().ranked(listed)
-        expected = self._predictor(self._known).expected(listed)
+            return super().ranked(individuals)
+        return self._by_expected(individuals, self._known)
+
+    def _by_expected(
+        self, individuals: Iterable[Individual], known: list[Individual]
+    ) -> list[Individual]:
+        """The highest fitness first that the model of the `known` expects; of equals, the older."""
+        listed = list(individuals)
+        expected = self._predictor(known).expected(listed)
         order = sorted(range(len(listed)), key=lambda k: (-expected[k], listed[k].id))
         return [listed[k] for k in order]
 
@@ -81,9 +87,11 @@ class GuidedEvolution(Generational):
         ]
         if self.generation == 0 or len(known) < 2:
             return self._random(rng, new_id, random_genome_of_any_size)
-        # Make proposals, without those that are isomorphic to a known or a waiting one.
-        taken = {each.genome.canonical_key() for each in (*known, *self._pending.values())}
-        proposals = [self._propose(rng, new_id) for _ in range(PROPOSALS)]
+        # Make proposals, without those that are isomorphic to a known one. One that waits for its
+        # fitness is no reason: which ones wait depends on the order in which fitness arrives.
+        taken = {each.genome.canonical_key() for each in known}
+        pool = self._by_expected(self._mating_pool(), known)
+        proposals = [self._propose(rng, new_id, pool) for _ in range(PROPOSALS)]
         proposals = [
             each
             for each in proposals
@@ -104,12 +112,14 @@ class GuidedEvolution(Generational):
             self._fitted = ids, FitnessPredictor(known, self._own_share)
         return self._fitted[1]
 
-    def _propose(self, rng: np.random.Generator, new_id: int) -> Individual:
-        pool = self._mating_pool()
+    def _propose(
+        self, rng: np.random.Generator, new_id: int, pool: Sequence[Individual]
+    ) -> Individual:
+        """A random genome, or an offspring of a pool that has the best first."""
         if rng.random() < RANDOM_SHARE or len(pool) < max(2, self.config.sample_size):
             return self._random(rng, new_id, random_genome_of_any_size)
         config = self.config
-        # The population is in the order of expected fitness: the first of a sample is the better.
+        # The first of a sample is the better.
         drawn = sorted(rng.choice(len(pool), max(2, config.sample_size), replace=False))
         parents = [pool[int(k)] for k in drawn[:2]]
         op_prob, edge_prob = config.op_mutation_prob, config.edge_mutation_prob

@@ -53,6 +53,11 @@ def _pools(op: Op) -> bool:
     return "pool" in op.value
 
 
+def _rounded(fitness: np.ndarray) -> np.ndarray:
+    """Without the last digits, which differ between processors: equals stay equal on all."""
+    return np.round(fitness, 9)
+
+
 class FitnessPredictor:
     """A Bayesian linear regression of fitness on features (MacKay 1992; scikit-learn's).
 
@@ -78,13 +83,15 @@ class FitnessPredictor:
     def predict(self, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` that features foretell."""
         rows = np.array([features(genome) for genome in genomes])
-        return np.asarray(self._model.predict(self._scaled(rows)))
+        return _rounded(np.asarray(self._model.predict(self._scaled(rows))))
 
     def sample(self, rng: np.random.Generator, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933)."""
         rows = np.array([features(genome) for genome in genomes])
-        weights = rng.multivariate_normal(self._model.coef_, self._model.sigma_, method="eigh")
-        return self._scaled(rows) @ weights
+        # Cholesky's factor is unique, where eigenvectors have the signs of the linear algebra at
+        # hand.
+        drawn = rng.multivariate_normal(self._model.coef_, self._model.sigma_, method="cholesky")
+        return _rounded(self._scaled(rows) @ drawn)
 
     def expected(self, individuals: Sequence[Individual]) -> np.ndarray:
         """Fitness `[N]` to expect of another training: the foretold, and a part of one's own."""

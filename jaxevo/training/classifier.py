@@ -22,6 +22,7 @@ from jaxevo.networks.baselines import Architecture, describe, from_description
 from jaxevo.networks.builder import NetworkBuilder, set_weights, split
 from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
+from jaxevo.training import archive
 from jaxevo.training.checkpoints import (
     CheckpointError,
     Checkpoints,
@@ -114,11 +115,12 @@ class Classifier:
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> Classifier:
-        """Reads a folder that `save` has written.
+        """Reads a folder that `save` has written, or a zip file of one.
 
         Raises `CheckpointError` if the folder is damaged or holds another architecture.
         """
-        document, weights = load_weights(pathlib.Path(folder))
+        with archive.opened(pathlib.Path(folder)) as unpacked:
+            document, weights = load_weights(unpacked)
         try:
             # The model, the shape of its images, and the data it was trained on.
             model = from_description(document)
