@@ -90,7 +90,8 @@ def show_genome(name: str, console: Console) -> None:
 
         folder = pathlib.Path(FLAGS.plot)
         folder.mkdir(parents=True, exist_ok=True)
-        plots.save(plots.draw_cells(genome), folder / pathlib.Path(name).stem)
+        stem = pathlib.Path(name).stem
+        plots.save(plots.draw_cells(genome, f"Cells of {printable(stem)}"), folder / stem)
     terminal.print_cells(genome, printable(name), console)
 
 

@@ -63,7 +63,7 @@ def _write_generations(writer: SummaryWriter, run: Run) -> None:
 def _write_result(writer: SummaryWriter, run: Run) -> None:
     # The best cells so far, those of the winner once there is one.
     if run.best is not None:
-        image = _pixels(cell_pictures.draw_cells(run.best.genome))
+        image = _pixels(cell_pictures.draw_cells(run.best.genome, summary.name_of(run, run.best)))
         writer.add_image("cells", image, run.best.id, dataformats="HWC")
     # The settings, and what came out.
     settings = {name: _plain(value) for name, value in configs.flatten(run.config).items()}

@@ -1,5 +1,7 @@
 """Layout of a cell's picture: nodes in layers by depth, and edges in lanes without nodes.
 
+Both inputs of a cell are the same tensor and so one item, state 0.
+
 Lengths are inches; y points down. An edge that passes a layer gets a lane of its own there, which
 all edges from the same state share until they part. So an edge is a straight line within a layer
 and a curve between two.
@@ -95,14 +97,14 @@ def arrange(cell: Cell) -> Layout:
 
 def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:
     """Items by layer in the order of their states, and all links."""
-    depth = dict(enumerate(cell.depths()))
+    depth = {state: d for state, d in enumerate(cell.depths()) if state not in range(1, NUM_INPUTS)}
     unused = cell.unused_states()
     last = 1 + max(depth.values())
     widths = {state: INPUT_WIDTH if state < NUM_INPUTS else NODE_WIDTH for state in depth}
     items = {(state, depth[state]): Item(state, depth[state], widths[state]) for state in depth}
     output = Item(None, last, max(OUTPUT_WIDTH, PORT * (len(unused) + 1)))
     reads = [
-        (i, items[state, depth[state]], slot)
+        (i if i >= NUM_INPUTS else 0, items[state, depth[state]], slot)
         for state, node in enumerate(cell.nodes, NUM_INPUTS)
         for slot, i in enumerate(node.inputs)
     ]

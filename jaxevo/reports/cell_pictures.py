@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pathlib
+import textwrap
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ from matplotlib.path import Path
 from jaxevo.files import write_bytes
 from jaxevo.reports import cell_layout as layout
 from jaxevo.reports.cell_layout import OP_HEIGHT, OP_WIDTH, Item, Layout
+from jaxevo.reports.style import plain
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
 INK, EDGE, BLOCK = "#1a1a1a", "#444444", "#d9eef2"
@@ -27,7 +29,9 @@ FILL = {
     **{Op.IDENTITY: "#ffffff", Op.MAX_POOL_3X3: "#f3d7b5", Op.AVG_POOL_3X3: "#f8ead5"},
     **{Op.CONV_3X3: "#c9dcf0", Op.CONV_5X5: "#a9c6e6", Op.CONV_7X7: "#86afd9"},
 }
-LEAST_WIDTH, MARGIN, TITLE, PAD = 2.4, 0.25, 0.45, 0.08  # PAD: from a block to what is in it
+LEAST_WIDTH, MARGIN, TITLE, LINE = 2.4, 0.25, 0.5, 0.2
+PAD = 0.08  # from a block to what is in it
+_LETTERS = 11  # of a title that an inch has room for
 
 
 def paths(path: pathlib.Path) -> list[pathlib.Path]:
@@ -50,25 +54,32 @@ def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
     return paths(path)
 
 
-def draw_cells(genome: Genome) -> Figure:
+def draw_cells(genome: Genome, whose: str) -> Figure:
     """Draws both cells side by side, as in the paper's figures 2 and 6.
 
-    Inputs are above, the output FINAL below.
+    The input is above, the output FINAL below; `whose` cells they are is the title.
     """
     cells = {"Normal cell": genome.normal, "Reduction cell": genome.reduction}
     layouts = [layout.arrange(cell) for cell in cells.values()]
     widths = [max(LEAST_WIDTH, arranged.size[0]) + 2 * MARGIN for arranged in layouts]
-    height = max(arranged.size[1] for arranged in layouts) + TITLE + 2 * MARGIN
+    # The title, in as many lines as the width asks for, and below it the cells.
+    lines = textwrap.wrap(whose, int(_LETTERS * sum(widths)))
+    top = MARGIN + LINE * len(lines)
+    height = max(arranged.size[1] for arranged in layouts) + top + TITLE + MARGIN
     figure = Figure(figsize=(sum(widths), height))
+    text = plain("\n".join(lines))
+    figure.text(0.5, 1 - 0.6 * MARGIN / height, text, ha="center", va="top", fontsize=11)
     left = 0.0
     for (name, cell), arranged, width in zip(cells.items(), layouts, widths, strict=True):
         axes = figure.add_axes((left / sum(widths), 0, width / sum(widths), 1))
         middle = arranged.size[0] / 2
         axes.set(xlim=(middle - width / 2, middle + width / 2), ylim=(height, 0))
         axes.set_axis_off()
-        title = f"{name}, B = {cell.num_nodes}"
-        axes.text(middle, MARGIN + 0.1, title, ha="center", va="center", fontsize=12, weight="bold")
-        _draw_cell(axes, cell, arranged, top=MARGIN + TITLE)
+        nodes = f"{cell.num_nodes} node{'s' if cell.num_nodes > 1 else ''}"
+        title = f"{name}: {nodes} (B = {cell.num_nodes})"
+        place = top + 0.15
+        axes.text(middle, place, title, ha="center", va="center", fontsize=11, weight="bold")
+        _draw_cell(axes, cell, arranged, top=top + TITLE)
         left += width
     return figure
 
@@ -96,7 +107,7 @@ def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, *, top: float) -> None:
         if item.is_lane:
             _line(axes, item.x, upper - 0.01, end=lower + 0.01)
         elif item.state is None or item.state < NUM_INPUTS:
-            text = "FINAL: concat" if item.state is None else f"input {item.state}"
+            text = "FINAL: concat" if item.state is None else "input"
             _box(axes, item.x, upper, width=item.width, height=OP_HEIGHT, fill="#e4e4e4", text=text)
         else:
             _draw_node(axes, cell, item, arranged=arranged, upper=upper, lower=lower)

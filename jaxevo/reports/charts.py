@@ -25,9 +25,9 @@ from matplotlib.ticker import (
 
 from jaxevo.checked import MAX_NUMBER
 from jaxevo.errors import InputError
-from jaxevo.reports import cell_pictures, paper_tables
+from jaxevo.reports import cell_pictures, paper_tables, summary
 from jaxevo.reports.final_charts import draw_confusion, draw_training
-from jaxevo.reports.front_chart import draw_front
+from jaxevo.reports.front_chart import draw_front, draw_sizes
 from jaxevo.reports.progress_chart import draw_progress
 from jaxevo.reports.style import BAND, COLORS, INK, MARKERS, PALE
 from jaxevo.run.reader import Run
@@ -85,12 +85,14 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
     found: dict[str, Callable[[], Figure]] = {}
     if (shown := run.find(known)) is not None:
         found["cells" if known is None else f"cells_{known}"] = lambda: cell_pictures.draw_cells(
-            shown.genome
+            shown.genome, summary.name_of(run, shown)
         )
     if run.best is not None:
         found["progress"] = lambda: draw_progress(run)
         if run.config.strategy == "nsga2":
             found["front"] = lambda: draw_front(run)
+        else:
+            found["sizes"] = lambda: draw_sizes(run)
     result = run.result
     if result is None:
         return found

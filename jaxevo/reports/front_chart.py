@@ -1,17 +1,18 @@
-"""The chart of a search with two objectives: its front, and how that grew."""
+"""Charts of sizes: a search's front of fitness and cost, and accuracy by parameters."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import PercentFormatter
 
-from jaxevo.reports.style import COLORS, GREY, LIGHT, line
+from jaxevo.reports.style import COLORS, FITNESS, GREY, LIGHT, MARKERS, line, logarithmic
 from jaxevo.run.front import candidate_points, trained_networks
 from jaxevo.run.reader import Run
 from jaxevo.strategies.dominance import Point, dominates, fronts, hypervolume, knee
 
+_SHORT = "each candidate, after its short training"
 _TITLES = {"parameters": "parameters", "multiply_adds": "multiply-adds an image"}
 
 
@@ -54,9 +55,39 @@ def _front(axes: Axes, points: list[Point], run: Run) -> None:
         y = [accuracy for _, _, accuracy in trained]
         label = "trained to the end: validation accuracy"
         axes.scatter(x, y, marker="s", s=28, color=COLORS[1], label=label)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
     axes.set_xlabel(_TITLES[run.config.minimize])
-    axes.set_ylabel(f"fitness (validation {run.config.fitness})")
+    axes.set_ylabel(FITNESS[run.config.fitness])
+    _scales(axes)
+
+
+def _scales(axes: Axes) -> None:
+    """Logarithmic sizes, shares in per cent, and a legend."""
+    logarithmic(axes.xaxis)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
     axes.legend(frameon=False, fontsize=9, loc="lower right")
+
+
+def draw_sizes(run: Run) -> Figure:
+    """Validation accuracy by parameters: candidates, and what was trained to the end."""
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    known = [each for each in run.candidates.values() if each.accuracy is not None]
+    sizes = [each.parameters for each in known]
+    axes.scatter(sizes, [each.accuracy for each in known], s=9, color=LIGHT, label=_SHORT)
+    result = run.result
+    if result is not None:
+        trained: dict[str, tuple[int, float]] = {
+            "winner, trained to the end": (result.parameters, result.validation_accuracy)
+        }
+        if (cnn := result.baseline) is not None:
+            small = "small hand-designed CNN, trained alike"
+            trained[small] = (cnn.parameters, cnn.validation_accuracy)
+        for style, (label, (size, accuracy)) in enumerate(trained.items()):
+            look = {"marker": MARKERS[style], "color": COLORS[style], "s": 42}
+            axes.scatter([size], [accuracy], label=label, **look)
+    axes.set_xlabel("parameters")
+    axes.set_ylabel("validation accuracy")
+    axes.grid(color="#ebebeb")
+    axes.set_axisbelow(True)
+    _scales(axes)
+    return figure

@@ -8,10 +8,10 @@ import statistics
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from jaxevo.reports import summary
-from jaxevo.reports.style import GREY, LIGHT, line, plain
+from jaxevo.reports.style import BAND, FITNESS, GREY, LIGHT, line, logarithmic, plain
 from jaxevo.run.reader import Run
 from jaxevo.strategies.individual import Individual
 
@@ -32,11 +32,21 @@ def draw_progress(run: Run) -> Figure:
         ([row.nodes_reduction for row in rows], "reduction cells", 1),
     ):
         line(
-            panels[1], [row.generation for row in rows], values, label=f"mean, {name}", style=style
+            panels[1],
+            [row.generation for row in rows],
+            values,
+            label=f"mean of {name}",
+            style=style,
         )
-    panels[1].set_ylabel("B of those born")
+    panels[1].set_ylabel("nodes of a cell (B)\nof those born")
     _parameters(panels[2], run)
     _operators(panels[3], run)
+    # The last generation, while it lacks individuals.
+    young = run.replay.generation
+    if any(row.generation == young for row in rows):
+        for axes in panels:
+            axes.axvspan(young - 0.5, young + 0.5, color=BAND, zorder=0)
+        panels[0].fill_between([], [], color=BAND, label=f"generation {young} is not complete")
     for axes in panels:
         for event in run.replay.events:
             axes.axvline(
@@ -96,8 +106,23 @@ def _fitness(axes: Axes, run: Run) -> None:
                 linestyle=style,
                 label=f"{kind} stagnation avoidance",
             )
-    axes.set_ylabel(f"fitness (validation {run.config.fitness})")
+    axes.set_ylabel(FITNESS[run.config.fitness].replace(" (", "\n("))
+    _limit(axes, points[:, 1])
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+
+def _limit(axes: Axes, values: np.ndarray) -> None:
+    """Leaves out what lies far below the rest, and says how much that is."""
+    if not len(values):
+        return
+    low, middle, high = np.percentile(values, (5, 25, 100))
+    floor = min(low, middle - 1.5 * (high - middle))
+    below = int((values < floor).sum())
+    if below:
+        room = 0.05 * (high - floor)
+        axes.set_ylim(floor - room, high + room)
+        text = f"{below} candidate{'s' if below > 1 else ''} below"
+        axes.annotate(text, (0.01, 0.03), xycoords="axes fraction", fontsize=8, color=GREY)
 
 
 def _parameters(axes: Axes, run: Run) -> None:
@@ -122,7 +147,7 @@ def _parameters(axes: Axes, run: Run) -> None:
         style=1,
     )
     axes.set_ylabel("parameters")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    logarithmic(axes.yaxis)
 
 
 def _operators(axes: Axes, run: Run) -> None:

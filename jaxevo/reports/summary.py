@@ -124,6 +124,15 @@ def header(run: Run) -> dict[str, str]:
     return lines
 
 
+def name_of(run: Run, individual: Individual) -> str:
+    """Whose cells are drawn, in words."""
+    data = pathlib.Path(run.config.data.dataset).name[-40:]
+    winner = run.result is not None and run.result.id == individual.id
+    kind = "winner, individual" if winner else "individual"
+    found = f"search by {run.config.strategy} on {data}, seed {run.config.seed}"
+    return printable(f"Cells of the {kind} {individual.id}: {found}")
+
+
 def generations(run: Run) -> list[Generation]:
     """The course of the search, generation by generation.
 

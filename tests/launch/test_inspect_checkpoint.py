@@ -103,12 +103,13 @@ def test_text_and_json(folder):
         path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()
     }
     progress = ["progress.png", "progress.svg"]
+    sizes = ["sizes.png", "sizes.svg"]
     assert pictures == {
         "run": [
-            *("cells.png", "cells.svg", "confusion.png", "confusion.svg", *progress),
+            *("cells.png", "cells.svg", "confusion.png", "confusion.svg", *progress, *sizes),
             *("training.png", "training.svg"),
         ],
-        "young": ["cells_1.png", "cells_1.svg", *progress],
+        "young": ["cells_1.png", "cells_1.svg", *progress, *sizes],
         "genomes": ["evoA.png", "evoA.svg"],
     }
     assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
@@ -116,7 +117,7 @@ def test_text_and_json(folder):
     for name, cell in zip(CELL_KINDS, evo_a.cells, strict=True):
         assert "\n".join([f"{name.upper()} CELL OF evoA.json", *summary.draw(cell)]) in genome
         assert (
-            f"{name.title()} cell, B = {cell.num_nodes}"
+            f"{name.title()} cell: {cell.num_nodes} nodes (B = {cell.num_nodes})"
             in (folder / "of" / "genomes" / "evoA.svg").read_text()
         )
 

@@ -50,8 +50,9 @@ def edges(arranged: cell_layout.Layout) -> Counter[tuple]:
 
 
 def wanted_edges(cell: Cell) -> Counter[tuple]:
+    # Both inputs are one tensor, and drawn as one.
     inner = [
-        (i, s, slot)
+        (i if i >= NUM_INPUTS else 0, s, slot)
         for s, node in enumerate(cell.nodes, NUM_INPUTS)
         for slot, i in enumerate(node.inputs)
     ]

@@ -16,14 +16,17 @@ from jaxevo.reports import cell_layout, cell_pictures
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.search_space.variation import random_cell
 
+WHOSE = "Cells of $x"
+LONG = "Cells of the winner, individual 2009: search by rea_no_avoidance on photos-of-flowers-2026"
 GENOMES = [*random_genomes(40, 1, 6), *random_genomes(10, 7, 12, seed=1)]
 
 
 def expected_texts(genome: Genome) -> Counter[str]:
     """What a picture of both cells must say, and how often."""
-    said = Counter({"FINAL: concat": 2, "input 0": 2, "input 1": 2})
+    said = Counter({"FINAL: concat": 2, "input": 2, WHOSE: 1})
     for cell, title in zip(genome.cells, ("Normal cell", "Reduction cell"), strict=True):
-        said[f"{title}, B = {cell.num_nodes}"] += 1
+        nodes = "1 node" if cell.num_nodes == 1 else f"{cell.num_nodes} nodes"
+        said[f"{title}: {nodes} (B = {cell.num_nodes})"] += 1
         said.update(str(op) for node in cell.nodes for op in node.ops)
         said.update(f"node {k}: concat" for k in range(cell.num_nodes))
     return said
@@ -31,16 +34,26 @@ def expected_texts(genome: Genome) -> Counter[str]:
 
 def test_pictures_of_random_genomes_say_everything_once_and_nothing_overlaps():
     for genome in GENOMES:
-        texts = visible_texts(figure := cell_pictures.draw_cells(genome))
-        assert Counter(text for text, _ in texts) == expected_texts(genome)
+        texts = visible_texts(figure := cell_pictures.draw_cells(genome, WHOSE))
+        assert Counter(text.replace("\\", "") for text, _ in texts) == expected_texts(genome)
         assert not overlapping(texts)
         assert not outside(figure, texts)
+
+
+def test_a_long_title_has_lines():
+    node = Node((0, 1), (Op.CONV_3X3, Op.IDENTITY))
+    figure = cell_pictures.draw_cells(Genome(Cell((node,)), Cell((node,))), LONG)
+    texts = visible_texts(figure)
+    assert any(text.split() == LONG.split() and "\n" in text for text, _ in texts)
+    assert not overlapping(texts) and not outside(figure, texts)
 
 
 def test_texts_fit_their_boxes():
     ops = tuple(Op)
     cell = Cell(tuple(Node((0, 1), (ops[k], ops[k + 1])) for k in range(0, 6, 2)))
-    figure = cell_pictures.draw_cells(Genome(cell, random_cell(np.random.default_rng(0), 12)))
+    figure = cell_pictures.draw_cells(
+        Genome(cell, random_cell(np.random.default_rng(0), 12)), WHOSE
+    )
     room = {"concat": cell_layout.OUTPUT_WIDTH, "_": cell_layout.OP_WIDTH}
     for text, box in visible_texts(figure):
         for mark, width in room.items():
@@ -48,7 +61,7 @@ def test_texts_fit_their_boxes():
 
 
 def test_overlaps_and_cuts_would_be_seen():
-    figure = cell_pictures.draw_cells(GENOMES[0])
+    figure = cell_pictures.draw_cells(GENOMES[0], WHOSE)
     figure.axes[0].text(0.0, 1.0, "over everything", fontsize=60, ha="right")
     figure.axes[0].text(2.0, 1.0, "over everything", fontsize=60)
     texts = visible_texts(figure)
@@ -61,7 +74,8 @@ def test_an_operation_stands_where_its_edge_ends():
     cell = Cell((node, node, later))
     arranged = cell_layout.arrange(cell)
     texts = {
-        text.get_text(): text for text in cell_pictures.draw_cells(Genome(cell, cell)).axes[0].texts
+        text.get_text(): text
+        for text in cell_pictures.draw_cells(Genome(cell, cell), WHOSE).axes[0].texts
     }
     for link in arranged.links:
         if link.target.state == 4:
@@ -73,12 +87,16 @@ def test_an_operation_stands_where_its_edge_ends():
 def test_edges_that_part_are_whole():
     node = Node((0, 0), (Op.IDENTITY, Op.IDENTITY))
     cell = Cell((node, node, node))
-    figure, arranged = cell_pictures.draw_cells(Genome(cell, cell)), cell_layout.arrange(cell)
+    figure, arranged = (
+        cell_pictures.draw_cells(Genome(cell, cell), WHOSE),
+        cell_layout.arrange(cell),
+    )
     figure.set_dpi(200)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     darkness = 255 - np.asarray(canvas.buffer_rgba())[..., :3].max(axis=2)
-    axes, y = figure.axes[0], arranged.y[0][1] + cell_pictures.MARGIN + cell_pictures.TITLE
+    axes = figure.axes[0]
+    y = arranged.y[0][1] + cell_pictures.MARGIN + cell_pictures.LINE + cell_pictures.TITLE
     below = arranged.y[1][0] - arranged.y[0][1]
     for link in (link for link in arranged.links if link.source.state == 0):
         for part in (0.05, 0.2, 0.5):  # of the curve, whose control points are half way down
@@ -91,7 +109,7 @@ def test_edges_that_part_are_whole():
 
 def test_files(tmp_path):
     genome = GENOMES[3]
-    written = cell_pictures.save(cell_pictures.draw_cells(genome), tmp_path / "cells")
+    written = cell_pictures.save(cell_pictures.draw_cells(genome, WHOSE), tmp_path / "cells")
     assert [path.name for path in written] == ["cells.svg", "cells.png"] and sorted(
         tmp_path.iterdir()
     ) == sorted(written)
@@ -104,5 +122,5 @@ def test_files(tmp_path):
     assert Counter(texts) == expected_texts(genome)
     assert written[1].read_bytes().startswith(b"\x89PNG")
     assert not re.search(r"<dc:date>", svg)
-    cell_pictures.save(cell_pictures.draw_cells(genome), tmp_path / "again")
+    cell_pictures.save(cell_pictures.draw_cells(genome, WHOSE), tmp_path / "again")
     assert (tmp_path / "again.svg").read_text() == svg

@@ -20,7 +20,7 @@ from jaxevo.reports.charts import Point
 
 def test_files_of_a_run(tmp_path):
     run = hash_run(tmp_path / "run", number=3)
-    names = ["cells.svg", "cells.png", "progress.svg", "progress.png"]
+    names = ["cells.svg", "cells.png", "progress.svg", "progress.png", "sizes.svg", "sizes.png"]
     assert [path.name for path in charts.draw_run(run, tmp_path)] == names
     assert all((tmp_path / name).stat().st_size > 1000 for name in names)
     assert charts.draw_run(hash_run(tmp_path / "empty", number=0), tmp_path) == []
@@ -37,8 +37,10 @@ def test_cells_of_any_individual_and_only_pictures_that_are_missing(tmp_path):
     )
     written = charts.draw_run(run, tmp_path, other.id)
     cells = [f"cells_{other.id}.svg", f"cells_{other.id}.png"]
-    assert [path.name for path in written] == [*cells, "progress.svg", "progress.png"]
-    assert f"Normal cell, B = {other.genome.normal.num_nodes}" in written[0].read_text()
+    assert [path.name for path in written] == [
+        *(*cells, "progress.svg", "progress.png", "sizes.svg", "sizes.png")
+    ]
+    assert f"(B = {other.genome.normal.num_nodes})" in written[0].read_text()
     written[1].unlink()
     written[2].write_text("there")
     assert charts.draw_run(run, tmp_path, other.id, missing_only=True) == written[:2]
