@@ -1,6 +1,8 @@
 """Which networks a search may find at all: random genomes of several stacks, beside the small CNN.
 
     python benchmarks/spaces.py --dataset=digits --genomes=3 --trained=spaces.jsonl
+    python benchmarks/spaces.py --dataset=mnist --data_dir=DIR --genomes=5 --epochs=2 \
+        --recipes modern --stacks "N R N R N, D=6" "N R N R N R N, D=3" "N R N R N R N, D=4"
 
 Each genome is trained fully by both recipes and scored on the validation and test images together,
 since few images tell good networks apart badly. The file keeps each training as a line, so the same
@@ -32,21 +34,25 @@ STACKS = {
     "N R N, D=8": NetworkConfig(channels=8, num_normal_cells=2),
     "N R N, D=12": NetworkConfig(channels=12, num_normal_cells=2),
     "N, D=16": NetworkConfig(channels=16, num_normal_cells=1),
+    # For images of 28 pixels, with parameters as in the one above.
+    "N R N R N, D=6": NetworkConfig(channels=6),
+    "N R N R N R N, D=3": NetworkConfig(channels=3, num_normal_cells=4),
+    "N R N R N R N, D=4": NetworkConfig(channels=4, num_normal_cells=4),
 }
 CNN_SEEDS = 6
 
 
 def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
     """Every training."""
-    for recipe in RECIPES:
+    for recipe in options.recipes:
         settings = RECIPES[recipe] | {"epochs": options.epochs, "learning_rate": options.rate}
         config = dataclasses.replace(TrainingConfig(), batch_size=BATCH, **settings)
         compiled = dataclasses.replace(bench, engine=CompiledEngine(bench.builder, BATCH))
         for seed in range(CNN_SEEDS):
             key = {"stack": SMALL_CNN, "recipe": recipe, "number": seed}
             yield key, _job(compiled, Baseline(SMALL_CNN), config, seed)
-        for name, network in STACKS.items():
-            stacked = bench.with_network(network)
+        for name in options.stacks:
+            stacked = bench.with_network(STACKS[name])
             for number in range(options.genomes):
                 genome = random_genome_of_any_size(np.random.default_rng(number), 2, MAX_NODES)
                 key = {"stack": name, "recipe": recipe, "number": number}
@@ -65,17 +71,19 @@ def _job(bench: Bench, model: Architecture, config: TrainingConfig, seed: int) -
     return train
 
 
-def table(lines: list[dict[str, Any]]) -> str:
-    """A row a stack: parameters, and the mean accuracy of each recipe with its spread."""
+def table(lines: list[dict[str, Any]], recipes: list[str]) -> str:
+    """A row a stack: sizes, and the mean accuracy of each recipe with its spread."""
     rows = [
-        "| stack | parameters | " + " | ".join(RECIPES) + " |",
-        "|---" * (2 + len(RECIPES)) + "|",
+        "| stack | parameters | multiply-adds | " + " | ".join(recipes) + " |",
+        "|---" * (3 + len(recipes)) + "|",
     ]
     for stack in dict.fromkeys(line["key"]["stack"] for line in lines):
         own = [line for line in lines if line["key"]["stack"] == stack]
-        sizes = sorted({line["parameters"] for line in own})
-        cells = [stack, f"{sizes[0]:,} to {sizes[-1]:,}" if sizes[1:] else f"{sizes[0]:,}"]
-        for recipe in RECIPES:
+        cells = [stack]
+        for measure in ("parameters", "multiply_adds"):
+            sizes = sorted({line[measure] for line in own})
+            cells.append(f"{sizes[0]:,} to {sizes[-1]:,}" if sizes[1:] else f"{sizes[0]:,}")
+        for recipe in recipes:
             values = [line["accuracy"] for line in own if line["key"]["recipe"] == recipe]
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
             cells.append(f"{np.mean(values):.2%} ± {100 * spread:.2f}" if values else "")
@@ -91,9 +99,11 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--rate", type=float, default=1e-2)
     parser.add_argument("--trained", type=pathlib.Path, default=pathlib.Path("spaces.jsonl"))
+    parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES))
+    parser.add_argument("--stacks", nargs="+", choices=list(STACKS), default=list(STACKS)[:6])
     options = parser.parse_args()
     bench = Bench.open(options.dataset, options.data_dir, channels=8, examples=0, validation=0.2)
-    print(table(train_missing(options.trained, jobs(options, bench))))
+    print(table(train_missing(options.trained, jobs(options, bench)), options.recipes))
 
 
 if __name__ == "__main__":

@@ -71,9 +71,12 @@ def draw_sizes(run: Run) -> Figure:
     """Validation accuracy by parameters: candidates, and what was trained to the end."""
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    known = [each for each in run.candidates.values() if each.accuracy is not None]
-    sizes = [each.parameters for each in known]
-    axes.scatter(sizes, [each.accuracy for each in known], s=9, color=LIGHT, label=_SHORT)
+    known = [
+        (each.parameters, each.accuracy)
+        for each in run.candidates.values()
+        if each.accuracy is not None
+    ]
+    axes.scatter(*np.array(known).T, s=9, color=LIGHT, label=_SHORT)
     result = run.result
     if result is not None:
         trained: dict[str, tuple[int, float]] = {
