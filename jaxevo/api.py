@@ -29,6 +29,7 @@ from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.reports.live import LiveReport
 from jaxevo.run.prepare import Data, dataset_name, make_task
 from jaxevo.run.progress import RunReporter, reading
 from jaxevo.run.reporter import Reporter
@@ -106,8 +107,11 @@ def search(
     if reporter is not None:
         return run_search(task, reporter)
     display = RunReporter(task.config, console)
+    report = LiveReport(display, task.workdir)
     with display.live():
-        return run_search(task, display)
+        result = run_search(task, report)
+    report.finish()
+    return result
 
 
 def train(

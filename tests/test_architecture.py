@@ -33,7 +33,9 @@ ALLOWED: dict[str, set[str]] = {
     "estimator": {"estimator_inputs", "api"},
     "estimator_inputs": {"datasets"},
     "predictions": {"training", "datasets"},
-    "api": {"run", "training", "networks", "strategies", "search_space", "datasets"},
+    "api": {
+        *("reports", "run", "training", "networks", "strategies", "search_space", "datasets"),
+    },
     "reports": {"run", "strategies", "search_space"},
     "run": {"training", "networks", "strategies", "search_space", "datasets"},
     "training": {"networks", "search_space", "datasets"},

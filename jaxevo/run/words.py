@@ -19,6 +19,11 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def percent(value: float | None) -> str:
+    """A share in per cent; a dash for none."""
+    return "-" if value is None else f"{value:.2%}"
+
+
 def accuracy_line(result: Result) -> str:
     """A line with the winner's accuracy."""
     validation = f"validation accuracy {result.validation_accuracy:.2%}"
