@@ -10,6 +10,7 @@ COMMANDS = {
     "eval": "train one genome or hand-designed network fully, or score saved weights",
     "predict": "name the classes of image files by a trained network",
     "inspect": "show what is in a run's folder, or a genome",
+    "watch": "watch a run of another process, in a browser or a terminal",
     "compare": "compare strategies over several seeds",
     "reproduce": "make one of the paper's tables again",
 }

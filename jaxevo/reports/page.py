@@ -13,12 +13,14 @@ import functools
 import hashlib
 import importlib.resources
 import io
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
 from PIL import Image
 
+from jaxevo.reports.table import Table
 from jaxevo.run.words import percent
 from jaxevo.versions import versions
 
@@ -34,6 +36,25 @@ def render(template: str, **content: Any) -> str:
     """The page that a template of `templates/` makes of this content."""
     environment, policy = _environment()
     return environment.get_template(template).render(content, policy=policy)
+
+
+def render_tables(
+    title: str,
+    caption: str,
+    tables: Sequence[Table],
+    *,
+    remarks: Iterable[str] = (),
+    pictures: Sequence[Picture] = (),
+) -> str:
+    """The page of these tables, with remarks and pictures below."""
+    return render(
+        "tables.html",
+        title=title,
+        caption=caption,
+        tables=tables,
+        remarks=list(remarks),
+        pictures=pictures,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -75,7 +75,7 @@ def render_run(
         images=images or {},
         best=run.best,
         facts=_facts(run),
-        data=_sentence(run.about["summary"] or f"data set {run.config.data.dataset}"),
+        data=_sentence(f"Data: {run.about['summary'] or run.config.data.dataset}"),
         cells=_cells(run),
         curve=fitness_curve(run) if images is None else None,
         course=[run_tables.generations(run), run_tables.operators(run)],
@@ -165,5 +165,5 @@ def _descriptions(run: Run) -> dict[str, str]:
 
 def _sentence(text: str) -> str:
     """A printable line that is not too long."""
-    line = printable(text)
+    line = printable(text[:1].upper() + text[1:])
     return line if len(line) <= _MAX_SENTENCE else f"{line[:_MAX_SENTENCE]}…"

@@ -153,7 +153,8 @@ def shares(run: Run) -> list[tuple[str, list[Share]]]:
     tables = []
     for caption, seconds in found:
         if whole := sum(seconds.values()):
-            rows = [Share(shortened(part), spent, spent / whole) for part, spent in seconds.items()]
+            parts = sorted(seconds.items(), key=lambda part: -part[1])
+            rows = [Share(shortened(part), spent, spent / whole) for part, spent in parts]
             tables.append((caption, rows))
     return tables
 

@@ -50,9 +50,9 @@ def choose_mistakes(
         of_pair.setdefault(pair, []).append(place)
     # The most frequent pairs first, then by class: the order does not depend on that of the images.
     frequent = sorted(collections.Counter(pairs).items(), key=lambda item: (-item[1], item[0]))
-    chosen = [
-        (place, pair) for pair, _ in frequent for place in of_pair[pair][:_PER_PAIR]
-    ][:MAX_MISTAKES]
+    chosen = [(place, pair) for pair, _ in frequent for place in of_pair[pair][:_PER_PAIR]][
+        :MAX_MISTAKES
+    ]
     return [
         Mistake(place, class_names[true], class_names[taken], _png(images.images[place]))
         for place, (true, taken) in chosen

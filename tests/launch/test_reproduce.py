@@ -54,4 +54,4 @@ def test_a_row_that_is_only_published_needs_no_training(tmp_path, launch_environ
     assert "budget smoke, recipe paper" in table["caption"]
     assert "3 trainings of each model" in table["caption"]
     assert "| DeepSwarm | usps |  |  | not run |" in (run / "transfer.md").read_text()
-    assert f"written: {run}/transfer.md, .csv and .json" in done.stdout
+    assert f"written: {run}/transfer.md, .html, .csv and .json" in done.stdout
