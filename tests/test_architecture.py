@@ -177,6 +177,7 @@ WITHOUT_JAX = [
     *("jaxevo", "jaxevo.config.presets", "jaxevo.strategies.registry"),
     *("jaxevo.run.reader", "jaxevo.run.ledger", "jaxevo.run.explore", "jaxevo.run.choose"),
     *("jaxevo.run.progress", "jaxevo.run.words", "jaxevo.commands.inspect"),
+    "jaxevo.commands.watch",
 ]
 WHOLE = ("jaxevo.search_space.", "jaxevo.strategies.", "jaxevo.reports.", "jaxevo.datasets.")
 

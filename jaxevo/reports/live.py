@@ -44,7 +44,7 @@ class LiveReport:
         self._workdir = workdir
         self._clock = clock
         self._next = 0.0  # no page is written before
-        self._broken = False
+        self._faults: set[str] = set()  # that were told
 
     def begin(self, remaining: Remaining) -> None:
         """The first page; what it brings into memory is not what the next ones take."""
@@ -79,29 +79,27 @@ class LiveReport:
         """Writes the page of the finished run with all pictures, unless it is there."""
         report, result = self._workdir.report, self._workdir.result
         if not report.exists() or report.stat().st_mtime_ns < result.stat().st_mtime_ns:
-            run = load_run(self._workdir)
-            _written(lambda: write_report(run, report), self._reporter.message)
+            self._try(lambda: write_report(load_run(self._workdir), report))
 
     def _renew(self) -> None:
         begin = self._clock()
-        if self._broken or begin < self._next:
+        if begin < self._next:
             return
 
         def write() -> None:
             text = render_run(load_run(self._workdir), reload=RELOAD)
             write_text(self._workdir.report, text)
 
-        self._broken = not _written(write, self._reporter.message)
+        self._try(write)
         end = self._clock()
         self._next = end + _PATIENCE * (end - begin)
 
-
-def _written(write: Callable[[], None], message: Callable[[str], None]) -> bool:
-    """Calls a writer; a fault of it is told, whatever it is, as the run must not end by it."""
-    try:
-        write()
-    except Exception as error:
-        reason = printable(f"{type(error).__name__}: {error}")
-        message(f"no report is written ({reason}); the run is not affected")
-        return False
-    return True
+    def _try(self, write: Callable[[], None]) -> None:
+        """Calls a writer. A fault of it, whatever it is, is told once: the run must not end by it."""
+        try:
+            write()
+        except Exception as error:
+            fault = printable(f"{type(error).__name__}: {error}")
+            if fault not in self._faults:
+                self._faults.add(fault)
+                self._reporter.message(f"no report is written ({fault}); the run is not affected")

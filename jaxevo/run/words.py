@@ -66,9 +66,9 @@ def commands_of(result: Result, data_dir: str | None = None) -> list[str]:
     weights = shlex.quote(f"--weights={result.weights}")
     data = [f"--dataset={result.dataset}", *([f"--data_dir={data_dir}"] if data_dir else [])]
     return [
-        f"python launch/eval.py {weights} {shlex.join(data)}",
+        f"python -m jaxevo eval {weights} {shlex.join(data)}",
         f"python -m jaxevo predict {weights} IMAGE...",
-        f"python launch/inspect_checkpoint.py {folder}",
+        f"python -m jaxevo inspect {folder}",
     ]
 
 

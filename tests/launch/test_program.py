@@ -24,6 +24,7 @@ PRESENT = [name for name in COMMANDS if importlib.util.find_spec(f"jaxevo.comman
 A_FLAG = {
     **{"search": "--num_generations", "eval": "--test_dataset", "inspect": "--export_best"},
     **{"compare": "--strategies", "reproduce": "--budget", "predict": "--weights"},
+    "watch": "--terminal",
 }
 
 
