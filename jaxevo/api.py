@@ -76,7 +76,8 @@ def search(
         continue_: Goes on with the run in `workdir` beyond its end: with more generations or
             trainings, another time limit, or another final training. All that is not named stays
             as it was, and what cannot change is refused.
-        reporter: Is told how the run goes on; by default it is shown in the terminal.
+        reporter: Is told how the run goes on; by default it is shown in the terminal, and in the
+            page `report.html` of the folder.
         **settings: Settings of `SearchConfig` by flag name. `initial_genomes` may also be a list of
             genomes and names.
 

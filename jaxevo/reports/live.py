@@ -95,7 +95,7 @@ class LiveReport:
         self._next = end + _PATIENCE * (end - begin)
 
     def _try(self, write: Callable[[], None]) -> None:
-        """Calls a writer. A fault of it, whatever it is, is told once: the run must not end by it."""
+        """Calls a writer; any fault of it is told once, as the run must not end by it."""
         try:
             write()
         except Exception as error:

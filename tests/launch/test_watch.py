@@ -1,4 +1,4 @@
-"""`jaxevo watch` as a person uses it: a run in a terminal, served, and every wrong use; without JAX."""
+"""`jaxevo watch` as a person uses it: a terminal, a page, wrong uses; without JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report while a run goes on: when it is written, at which cost, and that no fault ends a run."""
+"""The report of a run that goes on: when it is written, at which cost, and what a fault does."""
 
 from __future__ import annotations
 
