@@ -193,8 +193,8 @@ def main(console: Console) -> None:
         )
     print_result(task, result, console)
     draw(task, console, missing_only=complete)
-    reporter.finish()
-    say(console, f"report {task.workdir.report}")
+    if reporter.finish():
+        say(console, f"report {task.workdir.report}")
 
 
 def _written(path: pathlib.Path) -> int | None:

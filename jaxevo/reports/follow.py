@@ -26,7 +26,7 @@ _OTHER_LINES = 8  # of the display, beside those of generations
 def follow(
     workdir: Workdir, console: Console, *, wait: Callable[[float], None] = time.sleep
 ) -> None:
-    """Shows a run until it is complete, then its result; elsewhere than on a terminal, lines.
+    """Shows a run until it is complete, and then its result.
 
     Args:
         workdir: The run's folder.
@@ -35,38 +35,41 @@ def follow(
 
     Raises `FileError`.
     """
-    run = load_run(workdir)
-    with Live(console=console, auto_refresh=False, transient=False) as live:
-        seen = None
-        while True:
+    with Live(console=console, auto_refresh=False) as live:
+        seen: list[tuple[int, int] | None] = []
+        result = None
+        while result is None:
+            if seen:
+                wait(_SECONDS)
             now = _sizes(workdir)
             if now != seen:
                 run, seen = load_run(workdir), now
+                result = run.result
                 live.update(display(run, console.height), refresh=console.is_terminal)
-            if run.result is not None:
-                break
-            wait(_SECONDS)
-    for line in result_lines(run.result):
+    for line in result_lines(result):
         console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def display(run: Run, height: int) -> Group:
     """Progress, the last generations as far as there is room, and the newest candidate."""
     bar = Table.grid(padding=(0, 1), expand=True)
-    bar.add_column(no_wrap=True)
-    bar.add_column(ratio=1)
-    bar.add_column(no_wrap=True)
-    known, expected = len(run.candidates), max(run.config.num_candidates, len(run.candidates))
+    for ratio in (None, 1, None):
+        bar.add_column(ratio=ratio, no_wrap=True)
+    # More than expected: candidates drawn for failed ones, or after hard stagnation avoidance.
+    known = len(run.candidates)
+    expected = max(run.config.num_candidates, known)
     bar.add_row("candidates", ProgressBar(total=expected, completed=known), f"{known}/{expected}")
     parts = [Text(summary.state(run)), bar, *_generations(run, max(1, height - _OTHER_LINES))]
     if run.candidates:
         newest = list(run.candidates.values())[-1]
         fitness = newest.failure or percent(newest.fitness)
-        parts.append(Text(f"newest: {newest.id}, {fitness}, {newest.parameters:,} parameters"))
+        line = f"newest: {newest.id}, {fitness}, {newest.parameters:,} parameters"
+        parts.append(Text(line, no_wrap=True, overflow="ellipsis"))
     return Group(*parts)
 
 
 def _generations(run: Run, most: int) -> list[Table]:
+    """The last generations as a table; none before the first candidate."""
     rows = summary.generations(run)[-most:]
     if not rows:
         return []
@@ -82,8 +85,11 @@ def _generations(run: Run, most: int) -> list[Table]:
 
 def _sizes(workdir: Workdir) -> list[tuple[int, int] | None]:
     """Size and time of the files that tell how far a run has come."""
-    found = []
+    found: list[tuple[int, int] | None] = []
     for path in (workdir.config, workdir.history, workdir.result, workdir.final_checkpoints):
-        stat = path.stat() if path.exists() else None
-        found.append(None if stat is None else (stat.st_size, stat.st_mtime_ns))
+        try:
+            stat = path.stat()
+            found.append((stat.st_size, stat.st_mtime_ns))
+        except FileNotFoundError:
+            found.append(None)
     return found

@@ -75,13 +75,18 @@ class LiveReport:
         """Passes the epoch on."""
         self._reporter.epoch(done, total)
 
-    def finish(self) -> None:
-        """Writes the page of the finished run with all pictures, unless it is there."""
+    def finish(self) -> bool:
+        """Writes the page of the finished run with all pictures, unless it is there.
+
+        Returns whether it is there.
+        """
         report, result = self._workdir.report, self._workdir.result
-        if not report.exists() or report.stat().st_mtime_ns < result.stat().st_mtime_ns:
-            self._try(lambda: write_report(load_run(self._workdir), report))
+        if report.exists() and report.stat().st_mtime_ns >= result.stat().st_mtime_ns:
+            return True
+        return self._try(lambda: write_report(load_run(self._workdir), report))
 
     def _renew(self) -> None:
+        """Writes the page, unless the last one is too short a time ago for what it took."""
         begin = self._clock()
         if begin < self._next:
             return
@@ -94,12 +99,17 @@ class LiveReport:
         end = self._clock()
         self._next = end + _PATIENCE * (end - begin)
 
-    def _try(self, write: Callable[[], None]) -> None:
-        """Calls a writer; any fault of it is told once, as the run must not end by it."""
+    def _try(self, write: Callable[[], None]) -> bool:
+        """Calls a writer; any fault of it is told once, as the run must not end by it.
+
+        Returns whether there was none.
+        """
         try:
             write()
+            return True
         except Exception as error:
             fault = printable(f"{type(error).__name__}: {error}")
             if fault not in self._faults:
                 self._faults.add(fault)
                 self._reporter.message(f"no report is written ({fault}); the run is not affected")
+            return False

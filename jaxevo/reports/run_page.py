@@ -157,9 +157,8 @@ def _descriptions(run: Run) -> dict[str, str]:
             f"{losses[0]:.3g} to {losses[-1]:.3g}, the validation accuracy from "
             f"{percent(accuracies[0])} to {percent(accuracies[-1])}."
         )
-        confusion = run.result.confusion()
-        if confusion is not None:
-            found["confusion"] = f"{_CAPTIONS['confusion']} {class_line(confusion)}."
+    if run.result is not None and (confusion := run.result.confusion()) is not None:
+        found["confusion"] = f"{_CAPTIONS['confusion']} {class_line(confusion)}."
     return found
 
 
