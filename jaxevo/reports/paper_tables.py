@@ -224,7 +224,7 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> table.Table:
             "; ".join(filter(None, (row["training"], row["note"]))),
         )
         lines.append(cells)
-    return table.Table("Models", names, lines)
+    return table.Table("Models", names, lines, "remarks")
 
 
 def unofficial(name: str, train: int, test: int | None) -> str:

@@ -139,7 +139,7 @@ def classes(run: Run) -> Table:
         words = (shortened(row.name), f"{row.images:,}", percent(row.accuracy), shortened(listed))
         rows.append(words)
     columns = ("class", "images", "accuracy", "most often taken for")
-    return Table("Accuracy of each class", columns, rows)
+    return Table("Accuracy of each class", columns, rows, "remarks")
 
 
 def shares(run: Run) -> list[tuple[str, list[Share]]]:
@@ -163,13 +163,13 @@ def about(run: Run) -> Table:
     """Where and with what the run was made."""
     header = summary.header(run).items()
     rows = [(name, value) for name, value in header if name not in _ELSEWHERE]
-    return Table("The run", ("what", "value"), rows)
+    return Table("The run", ("what", "value"), rows, "words")
 
 
 def settings(run: Run) -> Table:
     """All settings."""
     rows = [(name, shortened(str(value))) for name, value in flatten(run.config).items()]
-    return Table("Settings, by flag", ("flag", "value"), rows)
+    return Table("Settings, by flag", ("flag", "value"), rows, "words")
 
 
 def shortened(text: str) -> str:

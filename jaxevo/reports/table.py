@@ -13,6 +13,8 @@ class Table:
     caption: str  # not in Markdown, which has none
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    # In which columns of a page words stand, and no figures: "words" all, "remarks" the last.
+    kind: str = ""
 
     def markdown(self) -> list[str]:
         """Its lines."""
