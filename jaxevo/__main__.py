@@ -11,6 +11,7 @@ COMMANDS = {
     "predict": "name the classes of image files by a trained network",
     "inspect": "show what is in a run's folder, or a genome",
     "export": "write a network or a run in the form of another program",
+    "watch": "watch a run of another process, in a browser or a terminal",
     "compare": "compare strategies over several seeds",
     "reproduce": "make one of the paper's tables again",
 }

@@ -29,6 +29,7 @@ from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.reports.live import LiveReport
 from jaxevo.run.prepare import Data, dataset_name, make_task
 from jaxevo.run.progress import RunReporter, reading
 from jaxevo.run.reporter import Reporter
@@ -75,7 +76,8 @@ def search(
         continue_: Goes on with the run in `workdir` beyond its end: with more generations or
             trainings, another time limit, or another final training. All that is not named stays
             as it was, and what cannot change is refused.
-        reporter: Is told how the run goes on; by default it is shown in the terminal.
+        reporter: Is told how the run goes on; by default it is shown in the terminal, and in the
+            page `report.html` of the folder.
         **settings: Settings of `SearchConfig` by flag name. `initial_genomes` may also be a list of
             genomes and names.
 
@@ -106,8 +108,11 @@ def search(
     if reporter is not None:
         return run_search(task, reporter)
     display = RunReporter(task.config, console)
+    report = LiveReport(display, task.workdir)
     with display.live():
-        return run_search(task, display)
+        result = run_search(task, report)
+    report.finish()
+    return result
 
 
 def train(

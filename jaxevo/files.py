@@ -107,4 +107,12 @@ def numbered_folders(folder: pathlib.Path) -> list[pathlib.Path]:
 
 def checkpoint_steps(folder: pathlib.Path) -> list[int]:
     """Numbers of the checkpoints in a folder, oldest first; empty folders are none."""
-    return [int(path.name) for path in numbered_folders(folder) if any(path.iterdir())]
+    return [int(path.name) for path in numbered_folders(folder) if _has_content(path)]
+
+
+def _has_content(folder: pathlib.Path) -> bool:
+    """True if something is in a folder, which another process may have removed just now."""
+    try:
+        return any(folder.iterdir())
+    except FileNotFoundError:
+        return False

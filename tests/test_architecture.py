@@ -34,7 +34,9 @@ ALLOWED: dict[str, set[str]] = {
     "estimator": {"estimator_inputs", "api"},
     "estimator_inputs": {"datasets"},
     "predictions": {"training", "datasets"},
-    "api": {"run", "training", "networks", "strategies", "search_space", "datasets"},
+    "api": {
+        *("reports", "run", "training", "networks", "strategies", "search_space", "datasets"),
+    },
     "reports": {"run", "strategies", "search_space"},
     "run": {"training", "networks", "strategies", "search_space", "datasets"},
     "training": {"networks", "search_space", "datasets"},
@@ -176,6 +178,7 @@ WITHOUT_JAX = [
     *("jaxevo", "jaxevo.config.presets", "jaxevo.strategies.registry"),
     *("jaxevo.run.reader", "jaxevo.run.ledger", "jaxevo.run.explore", "jaxevo.run.choose"),
     *("jaxevo.run.progress", "jaxevo.run.words", "jaxevo.commands.inspect"),
+    "jaxevo.commands.watch",
 ]
 WHOLE = ("jaxevo.search_space.", "jaxevo.strategies.", "jaxevo.reports.", "jaxevo.datasets.")
 

@@ -44,13 +44,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from jaxevo.datasets import load_search_data, load_test_data
+from jaxevo.datasets import Images, load_search_data, load_test_data
 from jaxevo.datasets.prepared import _checked
 from jaxevo.datasets.sources import SOURCES
 from jaxevo.errors import InputError
 from jaxevo.reports import summary, terminal
+from jaxevo.reports.run_page import render_run
 from jaxevo.run.confusion import Confusion
 from jaxevo.run.ledger import Ledger
+from jaxevo.run.mistakes import choose_mistakes, write_mistakes
 from jaxevo.run.reader import check_state, load_run
 from jaxevo.run.records import Candidate, Change
 from jaxevo.run.result import BaselineScores
@@ -212,11 +214,12 @@ def read_tree(folder: pathlib.Path) -> dict[str, bytes]:
 
 
 def read_run(folder: pathlib.Path) -> None:
-    """All that `inspect` shows, and what `search` reads when it resumes."""
+    """All that `inspect` shows, the report, and what `search` reads when it resumes."""
     workdir = Workdir(folder)
     run = load_run(workdir)
     json.dumps(summary.document(run, run.best), allow_nan=False)
     terminal.show_run(run, run.best, Console(file=io.StringIO(), width=80))
+    render_run(run)
     workdir.open(SMALL, {})
     Ledger.open(workdir, SMALL)
 
@@ -293,6 +296,8 @@ def run_files(folder: pathlib.Path) -> dict[str, bytes]:
     result = RESULT | {"baseline": dataclasses.asdict(baseline), "kept": [kept]}
     workdir.result.write_text(json.dumps(result))
     Confusion(("a", "b"), np.array([[5, 1], [0, 3]])).write(workdir.confusion)
+    images = Images(make_images(1, (4, 4, 1)), np.zeros(1, np.int32))
+    write_mistakes(workdir.mistakes, choose_mistakes(images, np.array([1]), ("a", "b")))
     return read_tree(folder)
 
 
@@ -322,7 +327,10 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kind]:
         "genome JSON": one_file(genome, genome_files.load),
         **{
             name: Kind(run, read_run, (name,))
-            for name in ("config.json", "history.jsonl", "result.json", "confusion.csv")
+            for name in (
+                *("config.json", "history.jsonl", "result.json", "confusion.csv"),
+                "mistakes.json",
+            )
         },
         "saved weights": Kind(best, Classifier.load, those_read(best)),
         "array header in weights": Kind(best | {"header": header}, read_header, ("header",)),

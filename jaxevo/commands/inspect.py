@@ -9,6 +9,8 @@ No network is built, and no GPU is needed.
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12 --export_weights=W
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
     python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
+    # One page for a browser, of any run:
+    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --report=report.html
     python launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
 """
 
@@ -61,6 +63,12 @@ flags.DEFINE(
     None,
     "folder for pictures, as SVG and PNG: the cells shown, and the run's progress",
 )
+flags.DEFINE(
+    shared.PATH,
+    "report",
+    None,
+    "file to write the run to as one page for a browser, which is replaced if it is there",
+)
 flags.DEFINE_bool("json", False, "print everything as one JSON document instead")
 
 
@@ -79,7 +87,7 @@ def show_genome(name: str, console: Console) -> None:
 
     They are shown in words and, with --plot, in a picture named after the genome's file.
     """
-    for flag in ("id", "export_best", "export_weights", "json"):
+    for flag in ("id", "export_best", "export_weights", "report", "json"):
         if FLAGS[flag].value != FLAGS[flag].default:
             raise InputError(
                 f"--{flag} is of a run: give it with --workdir=..., not with --genome={name}"
@@ -114,6 +122,10 @@ def main(_: Console) -> None:
         summary.export_weights(run, FLAGS.id, pathlib.Path(FLAGS.export_weights))
     if FLAGS.plot:
         draw(run, pathlib.Path(FLAGS.plot))
+    if FLAGS.report:
+        from jaxevo.reports.run_page import write_report
+
+        write_report(run, pathlib.Path(FLAGS.report))
     if FLAGS.json:
         print(json.dumps(summary.document(run, shown), indent=2, allow_nan=False))
         return

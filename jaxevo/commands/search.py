@@ -163,6 +163,7 @@ def main(console: Console) -> None:
     with command.status(console, "starting JAX"):
         command.start_jax()
     task = make_task(console)
+    from jaxevo.reports.live import LiveReport
     from jaxevo.run.estimate import describe_estimate
     from jaxevo.run.progress import RunReporter
     from jaxevo.run.search import make_evaluator, make_remaining
@@ -178,8 +179,9 @@ def main(console: Console) -> None:
         return
     before = _written(task.workdir.result)
     say(console, f"workdir {task.workdir.path}")
-    reporter = RunReporter(task.config, console)
-    with reporter.live(), profile():
+    display = RunReporter(task.config, console)
+    reporter = LiveReport(display, task.workdir)
+    with display.live(), profile():
         result = carry_out(task, reporter)
     # A complete run may have been stopped before its pictures were drawn.
     complete = _written(task.workdir.result) == before
@@ -191,6 +193,8 @@ def main(console: Console) -> None:
         )
     print_result(task, result, console)
     draw(task, console, missing_only=complete)
+    if reporter.finish():
+        say(console, f"report {task.workdir.report}")
 
 
 def _written(path: pathlib.Path) -> int | None:

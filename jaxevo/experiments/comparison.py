@@ -17,6 +17,7 @@ from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.reports import cell_pictures, charts
 from jaxevo.reports import comparison as tables
 from jaxevo.reports.comparison import Failure, Outcome
+from jaxevo.reports.page import Picture, render_tables
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
@@ -120,4 +121,20 @@ def write_comparison(
     points = [charts.Point(each.strategy, each.parameters, each.test) for each in outcomes]
     sizes = charts.parameters_against_error([*points, *charts.PAPER.get(dataset, ())])
     cell_pictures.save(sizes, path / "parameters")
+    # The same on one page for a browser.
+    pictures = [
+        Picture.of(figure, caption, tables.described(outcomes, measure))
+        for figure, caption, measure in (
+            (curves, "Best validation accuracy so far, by trainings.", "validation"),
+            (sizes, "Test error and parameters of the winners.", "test"),
+        )
+    ]
+    page = render_tables(
+        f"Comparison of {', '.join(comparison.configs)}",
+        caption,
+        tables.tables(outcomes, failures),
+        remarks=tables.remarks(outcomes, failures),
+        pictures=pictures,
+    )
+    write_text(path / "report.html", page)
     return text

@@ -25,6 +25,7 @@ from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
+from jaxevo.reports.page import render_tables
 from jaxevo.reports.paper_tables import BUDGETS, LABELS, SEARCHED, TABLES, Task
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.prepare import load_task
@@ -86,7 +87,7 @@ def reproduce(plan: Plan, console: Console) -> None:
             for row in rows[number]:
                 made.say(f"  {paper_tables.sentence(row)}")
             made.write([row for part in rows for row in part])
-        made.say(f"written: {plan.path}/{plan.table}.md, .csv and .json")
+        made.say(f"written: {plan.path}/{plan.table}.md, .html, .csv and .json")
 
 
 class Reproduction:
@@ -316,6 +317,9 @@ class Reproduction:
         caption = self.caption(rows)
         path = self.path / self.plan.table
         write_text(path.with_suffix(".md"), paper_tables.markdown(rows, caption))
+        title = f"The paper's table {self.plan.table}"
+        page = render_tables(title, caption, [paper_tables.table_of(rows)])
+        write_text(path.with_suffix(".html"), page)
         write_csv(path.with_suffix(".csv"), rows)
         write_json(path.with_suffix(".json"), {"caption": caption, "rows": rows})
 

@@ -44,14 +44,18 @@ def save(figure: Figure, path: pathlib.Path) -> list[pathlib.Path]:
 
     The same figure gives the same files.
     """
-    for target, metadata in zip(paths(path), ({"Date": None}, {}), strict=True):
-        content = io.BytesIO()
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxevo"}):
-            figure.savefig(
-                content, format=target.suffix[1:], facecolor="white", dpi=150, metadata=metadata
-            )
-        write_bytes(target, content.getvalue())
+    for target in paths(path):
+        write_bytes(target, rendered(figure, target.suffix[1:]))
     return paths(path)
+
+
+def rendered(figure: Figure, kind: str, dpi: int = 150) -> bytes:
+    """A figure as a file of this kind, `svg` or `png`, that is always the same."""
+    content = io.BytesIO()
+    metadata = {"Date": None} if kind == "svg" else {}
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxevo"}):
+        figure.savefig(content, format=kind, facecolor="white", dpi=dpi, metadata=metadata)
+    return content.getvalue()
 
 
 def draw_cells(genome: Genome, whose: str) -> Figure:

@@ -74,13 +74,13 @@ def draw_run(
     what is there alone.
     """
     written = []
-    for name, draw in _pictures(run, known).items():
+    for name, draw in pictures(run, known).items():
         if not (missing_only and all(path.exists() for path in cell_pictures.paths(folder / name))):
             written += cell_pictures.save(draw(), folder / name)
     return written
 
 
-def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
+def pictures(run: Run, known: int | None = None) -> dict[str, Callable[[], Figure]]:
     """Pictures that a run allows: the names of files, and the functions that draw them."""
     found: dict[str, Callable[[], Figure]] = {}
     if (shown := run.find(known)) is not None:
@@ -99,8 +99,7 @@ def _pictures(run: Run, known: int | None) -> dict[str, Callable[[], Figure]]:
     if result.final_losses:
         found["training"] = lambda: draw_training(result)
     if (confusion := result.confusion()) is not None:
-        images = "validation images" if result.test_accuracy is None else "test images"
-        found["confusion"] = lambda: draw_confusion(confusion, images)
+        found["confusion"] = lambda: draw_confusion(confusion, result.measured_on)
     if result.test_interval and (paper := PAPER.get(run.config.data.dataset)):
         own = _own_point(run.path, result)
         found["parameters"] = lambda: parameters_against_error([own, *paper])

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxevo.errors import InputError
+from jaxevo.reports.table import Table
 from jaxevo.run.reader import Run
 
 MEASURES = {
@@ -151,25 +152,18 @@ def alike(outcomes: Sequence[Outcome]) -> list[list[str]]:
 
 def markdown(outcomes: Sequence[Outcome], caption: str, failures: Sequence[Failure] = ()) -> str:
     """Summary, curves and tests as Markdown, and what they cannot show."""
-    parts = [
-        [caption],
-        _summary_table(outcomes, failures),
-        _curve_table(outcomes),
-        _test_table(outcomes),
-    ]
-    parts += [[sentence] for sentence in _remarks(outcomes, failures)]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    parts = [[caption], *(table.markdown() for table in tables(outcomes, failures))]
+    parts += [[sentence] for sentence in remarks(outcomes, failures)]
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(names)} |",
-        "|---" * len(names) + "|",
-        *(f"| {' | '.join(row)} |" for row in rows),
-    ]
+def tables(outcomes: Sequence[Outcome], failures: Sequence[Failure] = ()) -> list[Table]:
+    """Summary, curves and tests; no tests without a pair of strategies."""
+    found = [_summary_table(outcomes, failures), _curve_table(outcomes), _test_table(outcomes)]
+    return [table for table in found if table.rows]
 
 
-def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> list[str]:
+def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Table:
     names = (
         "strategy",
         "seeds",
@@ -187,14 +181,20 @@ def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> 
         sizes = f"{row['parameters']:,.0f}", f"{row['trainings']:.1f}", f"{row['duplicates']:.0%}"
         rows.append((row["strategy"], seeds, *accuracies, *sizes))
     rows += [(strategy, f"0{_failed(number)}", *["-"] * 5) for strategy, number in failed.items()]
-    return _table(names, rows)
+    return Table("Strategies", names, rows)
+
+
+def described(outcomes: Sequence[Outcome], measure: str) -> str:
+    """The means of one of `MEASURES` in a sentence, for those who do not see a picture of them."""
+    means = (f"{row['strategy']} {row[measure]:.2%}" for row in summary(outcomes))
+    return f"Mean {MEASURES[measure]}: {', '.join(means)}."
 
 
 def _failed(number: int) -> str:
     return f", {number} failed" if number else ""
 
 
-def _curve_table(outcomes: Sequence[Outcome]) -> list[str]:
+def _curve_table(outcomes: Sequence[Outcome]) -> Table:
     """Mean and spread after a sixth, a third, two thirds and all of the trainings."""
     found = curves(outcomes)
     longest = next(iter(found.values())).shape[1]
@@ -204,10 +204,11 @@ def _curve_table(outcomes: Sequence[Outcome]) -> list[str]:
         at = values[:, [number - 1 for number in trainings]]
         deviations = at.std(0, ddof=1) if len(at) > 1 else [None] * len(trainings)
         rows.append((strategy, *map(_spread, at.mean(0), deviations)))
-    return _table(("best validation so far after trainings", *map(str, trainings)), rows)
+    columns = ("best validation so far after trainings", *map(str, trainings))
+    return Table("Best validation accuracy so far, by trainings", columns, rows)
 
 
-def _test_table(outcomes: Sequence[Outcome]) -> list[str]:
+def _test_table(outcomes: Sequence[Outcome]) -> Table:
     rows = []
     for row in paired_tests(outcomes):
         values = (
@@ -216,14 +217,11 @@ def _test_table(outcomes: Sequence[Outcome]) -> list[str]:
         rows.append(
             (row["strategies"], row["measure"], f"{100 * row['difference']:+.2f} points", *values)
         )
-    return (
-        _table(("seed by seed", "of", "mean difference", "p (Wilcoxon)", "p (paired t)"), rows)
-        if rows
-        else []
-    )
+    columns = ("seed by seed", "of", "mean difference", "p (Wilcoxon)", "p (paired t)")
+    return Table("Differences between strategies", columns, rows)
 
 
-def _remarks(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Iterator[str]:
+def remarks(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Iterator[str]:
     """Remarks on facts that the tables do not show."""
     if tests := paired_tests(outcomes):
         yield _how_much_it_says(max(row["seeds"] for row in tests))

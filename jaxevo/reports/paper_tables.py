@@ -16,6 +16,7 @@ from jaxevo import config as configs
 from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.config.presets import STRATEGIES, preset
 from jaxevo.errors import InputError
+from jaxevo.reports import table
 from jaxevo.run.workdir import read_json
 
 # In the order of the tables; what must be searched first comes last.
@@ -194,6 +195,11 @@ def sentence(row: Mapping[str, Any]) -> str:
 
 def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     """A table with its caption."""
+    return "\n".join([caption, "", *table_of(rows).markdown()]) + "\n"
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> table.Table:
+    """The rows in words, with the paper's figures beside."""
     names = (
         "model",
         "tested on",
@@ -204,7 +210,7 @@ def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
         "s a training",
     )
     names += ("paper: parameters", "paper: accuracy", "training, remarks")
-    lines = [caption, "", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    lines = []
     for row in rows:
         tested = row["tested_on"] + (f", {row['resize']}" if row["resize"] else "")
         spread = "" if row["std"] is None else f" ± {100 * row['std']:.2f}"
@@ -217,8 +223,8 @@ def markdown(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
             "" if row["paper_accuracy"] is None else f"{row['paper_accuracy']:.2%}",
             "; ".join(filter(None, (row["training"], row["note"]))),
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append(cells)
+    return table.Table("Models", names, lines, "remarks")
 
 
 def unofficial(name: str, train: int, test: int | None) -> str:

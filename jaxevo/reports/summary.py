@@ -110,6 +110,7 @@ def header(run: Run) -> dict[str, str]:
         "run": printable(str(run.path)),
         "state": state(run),
         "data set": f"{data.dataset}, preset {about['preset']}, seed {run.config.seed}",
+        **({"images": about["summary"]} if about["summary"] else {}),
         "device": about["device"],
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
         "checkpoints": "; ".join(

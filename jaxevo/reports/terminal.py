@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from jaxevo.reports import summary
 from jaxevo.run.reader import Run
+from jaxevo.run.words import percent
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import CELL_KINDS, Genome
 from jaxevo.strategies.individual import Individual
@@ -32,10 +33,6 @@ def show_run(run: Run, shown: Individual | None, console: Console) -> None:
         part(run, console)
     if shown is not None:
         print_individual(run, shown.id, console)
-
-
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2%}"
 
 
 def show(

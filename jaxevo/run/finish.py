@@ -23,6 +23,7 @@ from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.final_training import FinalNetwork, FinalTrainer
 from jaxevo.run.front import front_document
 from jaxevo.run.ledger import Ledger
+from jaxevo.run.mistakes import choose_mistakes, write_mistakes
 from jaxevo.run.records import PARTS
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Kept, Result
@@ -189,16 +190,18 @@ class Finisher:
             validation = _predict(classifier, baseline, self.data.validation)
             test = None if images is None else _predict(classifier, baseline, images)
         self.reporter.stage("testing", 1, 1)
-        self._write_confusion(test or validation)
+        self._write_mistakes(test or validation, self.data.validation if images is None else images)
         scores = winner_scores(validation, test)
         if baseline is not None:
             size = self.evaluator.builder.complexity(Baseline(SMALL_CNN))
             scores["baseline"] = baseline_scores(validation, test, size)
         return scores
 
-    def _write_confusion(self, predictions: Predictions) -> None:
-        """Writes which classes are taken for which, unless there are very many."""
+    def _write_mistakes(self, predictions: Predictions, images: Images) -> None:
+        """Writes which classes are taken for which, unless there are very many, and examples."""
         names = self.data.class_names
+        examples = choose_mistakes(images, predictions.winner, names)
+        write_mistakes(self.workdir.mistakes, examples)
         self.workdir.confusion.unlink(missing_ok=True)
         if len(names) <= MAX_CLASSES:
             table = Confusion.of(predictions.labels, predictions.winner, names)

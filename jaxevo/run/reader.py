@@ -62,7 +62,7 @@ class Run:
     path: pathlib.Path
     config: SearchConfig  # the present one
     changes: list[Change]  # of the configuration since the run began
-    about: dict[str, Any]  # preset, device and versions
+    about: dict[str, Any]  # preset, device, versions and the summary of the data
     records: Records
     result: Result | None  # None while the run is incomplete
     # Numbers of the checkpoints of the search and of the final training, oldest first.
@@ -109,6 +109,8 @@ def load_run(workdir: Workdir) -> Run:
     about: dict[str, Any] = {name: document.take(name, str) for name in ("preset", "device")}
     about["versions"] = {printable(name): versions.take(name, str) for name in versions.data}
     config = read_config(workdir)
+    # Runs of earlier versions do not say of their data what a search prints.
+    about["summary"] = document.take("summary", str) if "summary" in document.data else ""
     changes = workdir.changes(document.data)
     # The history, and the result if it fits the history. One from before a change does not count.
     records = read_records(workdir, config)

@@ -11,6 +11,7 @@ from jaxevo.checked import CheckedFields
 from jaxevo.errors import printable
 from jaxevo.files import read_json
 from jaxevo.run.confusion import Confusion
+from jaxevo.run.mistakes import Mistake, read_mistakes
 from jaxevo.run.records import PARTS
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
@@ -100,6 +101,18 @@ class Result:
         None in runs of earlier versions, and for very many classes. Raises `FileError`.
         """
         return Confusion.read(Workdir(self.path).confusion)
+
+    def mistakes(self) -> list[Mistake] | None:
+        """Some images that are taken for another class, of those that `confusion` counts.
+
+        None in runs of earlier versions. Raises `FileError`.
+        """
+        return read_mistakes(Workdir(self.path).mistakes)
+
+    @property
+    def measured_on(self) -> str:
+        """The images that `confusion` counts, in words."""
+        return "validation images" if self.test_accuracy is None else "test images"
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `result.json`: all fields but the path and the genome (`best.json`)."""

@@ -161,6 +161,8 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
     about |= {"data": task.data.digest()}
     if task.fitted and task.fitted.settings:
         about["fitted"] = dict(task.fitted.settings)
+    if task.data.summary is not None:
+        about["summary"] = task.data.summary.describe()
     workdir = task.workdir
     with workdir.locked():
         if task.continues:

@@ -19,6 +19,11 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def percent(value: float | None) -> str:
+    """A share in per cent; a dash for none."""
+    return "-" if value is None else f"{value:.2%}"
+
+
 def accuracy_line(result: Result) -> str:
     """A line with the winner's accuracy."""
     validation = f"validation accuracy {result.validation_accuracy:.2%}"
@@ -61,9 +66,9 @@ def commands_of(result: Result, data_dir: str | None = None) -> list[str]:
     weights = shlex.quote(f"--weights={result.weights}")
     data = [f"--dataset={result.dataset}", *([f"--data_dir={data_dir}"] if data_dir else [])]
     return [
-        f"python launch/eval.py {weights} {shlex.join(data)}",
+        f"python -m jaxevo eval {weights} {shlex.join(data)}",
         f"python -m jaxevo predict {weights} IMAGE...",
-        f"python launch/inspect_checkpoint.py {folder}",
+        f"python -m jaxevo inspect {folder}",
     ]
 
 

@@ -74,6 +74,16 @@ class Workdir:
         return self.path / "confusion.csv"
 
     @property
+    def mistakes(self) -> pathlib.Path:
+        """Pictures of some images that the result was measured on and that are misclassified."""
+        return self.path / "mistakes.json"
+
+    @property
+    def report(self) -> pathlib.Path:
+        """The run on one page for a browser."""
+        return self.path / "report.html"
+
+    @property
     def result(self) -> pathlib.Path:
         """File of the result; it exists when the run is complete."""
         return self.path / "result.json"
@@ -98,7 +108,7 @@ class Workdir:
         """
         files = (
             *(self.config, self.history, self.best_genome),
-            *(self.confusion, self.front, self.result),
+            *(self.confusion, self.mistakes, self.front, self.result, self.report),
         )
         folders = (
             self.checkpoints.parent,

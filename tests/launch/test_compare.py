@@ -7,6 +7,7 @@ import json
 import subprocess
 
 import pytest
+from builders_pages import Page
 from launching import launch
 
 # Programs of the same shapes as in test_search_command.py: compiled once for both.
@@ -44,6 +45,8 @@ def test_a_search_of_each_strategy_and_tables_of_them(tmp_path, launch_environme
         result = json.loads((tmp_path / f"{row['strategy']}-seed0" / "result.json").read_text())
         assert float(row["test"]) == result["test_accuracy"] == run["test"]
     assert "| rea | 1 |" in (tmp_path / "comparison.md").read_text()
+    page = Page((tmp_path / "report.html").read_text())
+    assert page.texts["h1"].startswith("Comparison of rea") and len(page.of("img")) == 2
     for name in ("best_so_far", "parameters"):
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000 and (
             tmp_path / f"{name}.png"

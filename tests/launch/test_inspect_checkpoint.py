@@ -8,6 +8,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from builders_pages import Page
 from builders_runs import LAST, RESULT, individual_record, retraining, table_records, write_run
 from launching import launch
 
@@ -56,7 +57,11 @@ def test_text_and_json(folder):
         inspect(folder, "--workdir=run", "--id=5", "--export_best=five.json"),
         inspect(folder, "--workdir=young", "--id=1", columns=120),
         inspect(folder, "--workdir=empty"),
-        inspect(folder, "--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
+        inspect(
+            folder,
+            *("--workdir=run", "--json", "--export_best=exported.json", "--plot=of/run"),
+            "--report=report.html",
+        ),
         inspect(folder, "--workdir=young", "--id=1", "--plot=of/young"),
         inspect(folder, "--genome=evoA.json", "--plot=of/genomes"),
     ]
@@ -99,6 +104,8 @@ def test_text_and_json(folder):
     assert parsed["operators"][0]["survived"]["successes"] == 2
     assert genome_files.load(folder / "exported.json")[1]["id"] == 2
     assert genome_files.load(folder / "five.json")[1]["id"] == 5
+    page = Page((folder / "report.html").read_text())
+    assert "[red]" in page.texts["figcaption"] + page.texts["th"] and len(page.of("img")) == 4
     pictures = {
         path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()
     }

@@ -23,12 +23,8 @@ PRESENT = [name for name in COMMANDS if importlib.util.find_spec(f"jaxevo.comman
 # A flag that each has.
 A_FLAG = {
     **{"search": "--num_generations", "eval": "--test_dataset", "inspect": "--export_best"},
-    **{
-        "compare": "--strategies",
-        "reproduce": "--budget",
-        "predict": "--weights",
-        "export": "--output",
-    },
+    **{"compare": "--strategies", "reproduce": "--budget", "predict": "--weights"},
+    **{"watch": "--terminal", "export": "--output"},
 }
 
 

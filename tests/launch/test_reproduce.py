@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from builders_data import make_images, make_labels, usps_text, write_mnist
+from builders_pages import Page
 from launching import launch
 
 
@@ -54,4 +55,5 @@ def test_a_row_that_is_only_published_needs_no_training(tmp_path, launch_environ
     assert "budget smoke, recipe paper" in table["caption"]
     assert "3 trainings of each model" in table["caption"]
     assert "| DeepSwarm | usps |  |  | not run |" in (run / "transfer.md").read_text()
-    assert f"written: {run}/transfer.md, .csv and .json" in done.stdout
+    assert "DeepSwarm" in Page((run / "transfer.html").read_text()).texts["th"]
+    assert f"written: {run}/transfer.md, .html, .csv and .json" in done.stdout

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from builders_pages import Page
 from conftest import REPOSITORY, timeless
 from launching import launch
 
@@ -116,6 +117,10 @@ def test_it_prints_estimate_result_and_the_lines_that_go_on(whole):
     assert f"--weights={workdir}/best" in output
     for name in ("cells.svg", "cells.png", "progress.svg", "progress.png"):
         assert f"{workdir}/{name}" in output and (workdir / name).stat().st_size > 1000
+    # The report of the finished run, which knows what its data were and what was confused.
+    assert f"report {workdir}/report.html" in output
+    page = Page((workdir / "report.html").read_text())
+    assert "1,149 training images" in page.texts["p"] and len(page.of("img")) > 4
     result = json.loads((workdir / "result.json").read_text())
     promised = {"test_accuracy", "test_interval", "validation_accuracy", "parameters"}
     promised |= {"multiply_adds", "trainings", "memo_hits", "failures", "seconds"}

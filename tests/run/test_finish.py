@@ -6,6 +6,7 @@ Its training is real; a table stands for the search's.
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from builders import SMALL, Table, history_of, make_explorer
 from conftest import timeless
 from flax import nnx
+from PIL import Image
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.datasets import Images, SearchData
@@ -173,6 +175,14 @@ def test_classes_are_counted_on_the_images_that_were_tested(whole, data):
         assert count == np.sum((data.validation.labels == true) & (predicted == taken))
     right = confusion.counts.diagonal().sum() / confusion.counts.sum()
     assert right == whole.test_accuracy
+    # Those misclassified have pictures, which are the images.
+    mistakes = whole.mistakes()
+    assert mistakes
+    for each in mistakes:
+        names = (data.class_names[k[each.index]] for k in (data.validation.labels, predicted))
+        assert (each.class_name, each.taken_for) == tuple(names)
+        pixels = np.asarray(Image.open(io.BytesIO(each.png)))
+        assert np.array_equal(pixels, data.validation.images[each.index, :, :, 0])
 
 
 def test_very_many_classes_are_not_tabled(tmp_path, finish, data):

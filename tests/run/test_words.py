@@ -171,9 +171,9 @@ def test_no_time_went_anywhere_in_no_time():
 
 def test_commands_can_be_copied_as_they_are():
     assert commands_of(RESULT) == [
-        "python launch/eval.py --weights=runs/a/best --dataset=digits",
+        "python -m jaxevo eval --weights=runs/a/best --dataset=digits",
         "python -m jaxevo predict --weights=runs/a/best IMAGE...",
-        "python launch/inspect_checkpoint.py --workdir=runs/a",
+        "python -m jaxevo inspect --workdir=runs/a",
     ]
 
 
@@ -183,12 +183,12 @@ def test_commands_quote_what_a_shell_would_read_otherwise(name: str):
     words = [shlex.split(line) for line in commands_of(result, f"{name}/files")]
     assert words == [
         [
-            *("python", "launch/eval.py", f"--weights={name}/best"),
+            *("python", "-m", "jaxevo", "eval", f"--weights={name}/best"),
             *(f"--dataset={name}/photos", f"--data_dir={name}/files"),
         ],
         ["python", "-m", "jaxevo", "predict", f"--weights={name}/best", "IMAGE..."],
-        ["python", "launch/inspect_checkpoint.py", f"--workdir={name}"],
+        ["python", "-m", "jaxevo", "inspect", f"--workdir={name}"],
     ]
-    shown = commands_of(result)[2].replace("python launch/inspect_checkpoint.py", "printf %s")
+    shown = commands_of(result)[2].replace("python -m jaxevo inspect", "printf %s")
     done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True)
     assert done.stdout == f"--workdir={name}"

@@ -167,7 +167,7 @@ def test_lock_says_nothing_about_other_runs(tmp_path: pathlib.Path):
 def test_paths_are_all_different(workdir: Workdir):
     properties = [name for name, value in vars(Workdir).items() if isinstance(value, property)]
     paths = {getattr(workdir, name) for name in properties}
-    assert len(paths) == len(properties) == 11
+    assert len(paths) == len(properties) == 13
     assert json.dumps(sorted(str(path.relative_to(workdir.path)) for path in paths)) == json.dumps(
         [
             "best",
@@ -179,6 +179,8 @@ def test_paths_are_all_different(workdir: Workdir):
             "front.json",
             "history.jsonl",
             "kept",
+            "mistakes.json",
+            "report.html",
             "result.json",
             "small_cnn",
         ]
@@ -199,6 +201,7 @@ def test_the_folder_is_made_and_locked_within_the_block(tmp_path: pathlib.Path):
     "name",
     [
         *("config.json", "history.jsonl", "best.json", "result.json", "confusion.csv", "lock"),
+        *("mistakes.json", "report.html"),
         *("best", "checkpoints", "kept", "small_cnn"),
     ],
 )
