@@ -1,17 +1,20 @@
-"""A training step of the native and of the universal network, in turns: wall and processor time.
+"""A training step of the native and the universal network and of PyTorch (if installed), in turns.
 
     python benchmarks/engines.py --size=28 --channels=24 --steps=2
-    taskset -c 0 python benchmarks/engines.py            # one core for both
+    taskset -c 0 python benchmarks/engines.py            # one core for all
     python benchmarks/engines.py --grid --steps=5        # sizes as in scaling.py
 
-Both train the same genomes from the same weights on the same random images. An epoch of the one
-follows an epoch of the other, so that what else the machine does meets both; the least of the
-epochs counts. Processor time tells more than wall time on a machine that is shared.
+All train the same genomes on the same random images, ours from the same weights. An epoch of one
+follows an epoch of another, so that what else the machine does meets all; the least of the epochs
+counts. Processor time tells more than wall time on a machine that is shared. The last column is of
+the wall time: the multiply-adds of forward and backward pass, taken as three times the forward
+ones, a second.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import time
 from collections.abc import Iterator
@@ -24,14 +27,21 @@ from rich.table import Table
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
+from jaxevo.machine import device_name
 from jaxevo.networks import native
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
 from jaxevo.networks.universal_encoding import encode
 from jaxevo.networks.universal_weights import from_network
+from jaxevo.search_space.complexity import measure
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.data import TrainingData
 from jaxevo.training.trainer import Trainer
+
+try:
+    import torch_network
+except ImportError:
+    torch_network = None
 
 GRID = ((8, 8), (14, 8), (28, 8), (8, 16), (8, 24))  # side of the images, D
 
@@ -42,6 +52,41 @@ class Epoch(NamedTuple):
     wall: float
     processor: float
     loss: float
+
+
+def now() -> tuple[float, float]:
+    """Seconds on the wall clock, and of this process's processor time."""
+    return time.perf_counter(), time.process_time()
+
+
+def since(begin: tuple[float, float], steps: int, loss: float) -> Epoch:
+    """The epoch of so many steps that began then and ends now."""
+    wall, processor = (
+        1000 * (end - start) / steps for end, start in zip(now(), begin, strict=True)
+    )
+    return Epoch(wall, processor, loss)
+
+
+class TorchWay:
+    """The same networks in PyTorch, as its users would write them."""
+
+    def __init__(self, size: int, channels: int, steps: int):
+        self.shape = (size, size, 1)
+        self.config = NetworkConfig(channels=channels)
+        self.images, self.labels = random_images(size, steps)
+        self.steps = steps
+        self.compiling = 0.0
+
+    def epochs(self, genome: Genome, number: int) -> Iterator[Epoch]:
+        """Trains a genome, as the caller asks for epochs."""
+        assert torch_network is not None
+        network = torch_network.TorchNetwork(genome, self.config, self.shape, CLASSES)
+        training = torch_network.Training(network, self.images, self.labels, BATCH)
+        order = np.arange(len(self.images))
+        for _ in range(number):
+            begin = now()
+            loss = float(training.epoch(order, [1e-3] * self.steps).mean())
+            yield since(begin, self.steps, loss)
 
 
 class Way:
@@ -64,16 +109,22 @@ class Way:
         inputs = (encode(genome, MAX_NODES),)
         running = self.trainer.epochs(start, inputs, self.data, config=config, seed=(0,))
         for _ in range(number):
-            wall, processor = time.perf_counter(), time.process_time()
+            begin = now()
             _, loss = next(running)
-            wall, processor = time.perf_counter() - wall, time.process_time() - processor
-            yield Epoch(1000 * wall / self.steps, 1000 * processor / self.steps, loss)
+            yield since(begin, self.steps, loss)
+
+    @property
+    def compiling(self) -> float:
+        """Seconds of compiling so far."""
+        return self.trainer.stopwatch.seconds.get("compile", 0.0)
 
 
 def compare(size: int, channels: int, steps: int, repeats: int) -> list[dict]:
     """A row for each genome and form."""
     rows = []
-    ways = {form: Way(form, size, channels, steps) for form in forms()}
+    ways: dict[str, Way | TorchWay] = {form: Way(form, size, channels, steps) for form in forms()}
+    if torch_network is not None:
+        ways["PyTorch"] = TorchWay(size, channels, steps)
     for name, genome in genomes().items():
         running = {form: way.epochs(genome, repeats + 1) for form, way in ways.items()}
         first = {form: next(epochs) for form, epochs in running.items()}  # compiles
@@ -83,8 +134,9 @@ def compare(size: int, channels: int, steps: int, repeats: int) -> list[dict]:
                 taken[form].append(next(epochs))
         for form, way in ways.items():
             about = {"size": size, "D": channels, "genome": name, "form": form}
-            compiling = way.trainer.stopwatch.seconds.get("compile", 0.0)
-            rows.append(about | {"compile": compiling, "first": first[form], "epochs": taken[form]})
+            work = measure(genome, way.config, way.shape, num_classes=CLASSES).multiply_adds
+            about |= {"multiply_adds": 3 * BATCH * work, "compile": way.compiling}
+            rows.append(about | {"first": first[form], "epochs": taken[form]})
     return rows
 
 
@@ -104,13 +156,16 @@ def main() -> None:
         parser.error(reason)
     settings = GRID if args.grid else ((args.size, args.channels),)
     rows = [row for setting in settings for row in compare(*setting, args.steps, args.repeats)]
-    table = Table("image", "D", "genome", "form", "ms a step", "of it processor", "compile, s")
+    columns = ("ms a step", "of it processor", "compile, s", "10^9 multiply-adds/s")
+    table = Table("image", "D", "genome", "form", *columns)
     for row in rows:
         least = np.min([epoch[:2] for epoch in row["epochs"]], axis=0)
         image = f"{row['size']}x{row['size']}"
         figures = [f"{least[0]:.1f}", f"{least[1]:.1f}", f"{row['compile']:.0f}"]
+        figures.append(f"{row['multiply_adds'] / least[0] / 1e6:.1f}")
         table.add_row(image, f"{row['D']}", row["genome"], row["form"], *figures)
-    Console().print(f"kernels {native.kernels_name()}", table)
+    cores = len(os.sched_getaffinity(0))
+    Console().print(f"{device_name()}, {cores} used, kernels {native.kernels_name()}", table)
     write(args.output, vars(args), kernels=native.kernels_name(), rows=rows)
 
 
