@@ -1,7 +1,10 @@
-"""Writes a run in the form of another program.
+"""Writes a run or a trained network in the form of another program.
 
 # All candidates of a run as a table:
 python -m jaxevo export --run=runs/digits-quick-seed0 --format=csv --output=candidates.csv
+# The trained network for onnxruntime, and as a page to draw on:
+python -m jaxevo export --weights=runs/digits-quick-seed0/best --format=onnx --output=digits.onnx
+python -m jaxevo export --weights=runs/digits-quick-seed0/best --format=browser --output=page
 """
 
 from __future__ import annotations
@@ -14,17 +17,24 @@ from rich.console import Console
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
+from jaxevo.commands.export_weights import export_weights
 from jaxevo.errors import InputError
 
 FLAGS = flags.FLAGS
 # The formats of each source.
-FORMATS = {"run": ("csv", "parquet")}
+FORMATS = {"run": ("csv", "parquet"), "weights": ("onnx", "stablehlo", "browser")}
 
 flags.DEFINE(shared.PATH, "run", None, "folder of a run, such as runs/digits-quick-seed0")
+flags.DEFINE(shared.PATH, "weights", None, "folder of a trained network, such as runs/.../best")
 flags.DEFINE_enum(
     "format", None, [name for names in FORMATS.values() for name in names], "what is written"
 )
-flags.DEFINE(shared.PATH, "output", None, "new file to write")
+flags.DEFINE(shared.PATH, "output", None, "new file to write, for a page a new folder")
+flags.DEFINE_enum("quantize", None, ["int8"], "for onnx and browser: convolutions in 8 bits")
+flags.DEFINE(
+    shared.PATH, "dataset", None, "images to quantize by and to test on (default: the weights')"
+)
+shared.define_machine_flags()
 
 
 def export_run(format: str, output: pathlib.Path) -> None:
@@ -50,6 +60,8 @@ def check_flags() -> None:
         raise InputError(f"with --{given[0]} give --format={'|'.join(formats)}")
     if not FLAGS.output:
         raise InputError("give --output=..., the name of a new file")
+    if FLAGS.quantize and FLAGS.format not in ("onnx", "browser"):
+        raise InputError("--quantize is for --format=onnx and --format=browser")
     output = pathlib.Path(FLAGS.output)
     if output.exists() or output.is_symlink():
         raise InputError(f"--output={output} exists already; give the name of a new file")
@@ -60,7 +72,10 @@ def check_flags() -> None:
 def main(console: Console) -> None:
     """Flags in, one library call, words out."""
     check_flags()
-    export_run(FLAGS.format, pathlib.Path(FLAGS.output))
+    if FLAGS.run:
+        export_run(FLAGS.format, pathlib.Path(FLAGS.output))
+    else:
+        export_weights(console, pathlib.Path(FLAGS.output))
     say(console, f"wrote {FLAGS.output}")
 
 
