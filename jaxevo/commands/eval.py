@@ -174,15 +174,12 @@ def score_weights(console: Console) -> dict[str, Any]:
     scored = evaluation.score_weights(
         FLAGS.weights, dataset, FLAGS.data_dir, options=options, message=message
     )
-    return scored | (time_weights() if FLAGS.latency else {})
-
-
-def time_weights() -> dict[str, Any]:
-    """Times saved weights in onnxruntime."""
+    if not FLAGS.latency:
+        return scored
     from jaxevo.export import latency
     from jaxevo.training.classifier import Classifier
 
-    return latency.measure(Classifier.load(FLAGS.weights))
+    return scored | {"latency": latency.measure(Classifier.load(FLAGS.weights))}
 
 
 def check_flags() -> None:

@@ -37,7 +37,7 @@ def measure(classifier: Classifier) -> dict[str, Any]:
         row = {"images": size, "calls": len(milliseconds), "median_ms": median, "p95_ms": high}
         batches.append(row)
     runtime = f"onnxruntime {onnxruntime.__version__}, 1 thread"
-    return {"latency": {"runtime": runtime, "bytes": len(model), "batches": batches}}
+    return {"runtime": runtime, "bytes": len(model), "batches": batches}
 
 
 def document_lines(latency: Mapping[str, Any]) -> list[str]:

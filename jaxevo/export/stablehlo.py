@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import jax
 import numpy as np
 from flax import nnx
@@ -26,5 +29,17 @@ def to_stablehlo(classifier: Classifier) -> bytes:
 
     (number,) = export.symbolic_shape("N")
     images = jax.ShapeDtypeStruct((number, *classifier.image_shape), np.uint8)
-    program = export.export(jax.jit(probabilities), platforms=PLATFORMS)(images)
+    with _without_locations():
+        program = export.export(jax.jit(probabilities), platforms=PLATFORMS)(images)
     return bytes(program.serialize())
+
+
+@contextlib.contextmanager
+def _without_locations() -> Iterator[None]:
+    """Leaves out which line of which file of this machine an operation comes from."""
+    limit = jax.config.jax_traceback_in_locations_limit  # type: ignore[attr-defined]
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_in_locations_limit", limit)

@@ -1,4 +1,5 @@
-// Images to inputs of the network: the counterpart of jaxevo's datasets/resize.py, number for number.
+// Images to inputs of the network: the counterpart of jaxevo's datasets/resize.py, to a
+// grey level.
 //
 // An image is {height, width, channels, data}, data being bytes [height, width, channels].
 
