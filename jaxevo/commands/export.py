@@ -62,6 +62,8 @@ def check_flags() -> None:
         raise InputError("give --output=..., the name of a new file")
     if FLAGS.quantize and FLAGS.format not in ("onnx", "browser"):
         raise InputError("--quantize is for --format=onnx and --format=browser")
+    if FLAGS.dataset and not FLAGS.quantize:
+        raise InputError("--dataset is for --quantize")
     output = pathlib.Path(FLAGS.output)
     if output.exists() or output.is_symlink():
         raise InputError(f"--output={output} exists already; give the name of a new file")
