@@ -17,13 +17,12 @@ if TYPE_CHECKING:  # it brings JAX
     from jaxevo.training.classifier import Classifier
 
 FLAGS = flags.FLAGS
-EXTRA = "export"
 
 
 def export_weights(console: Console, output: pathlib.Path) -> None:
     """Writes a trained network."""
     for package in ("onnx", "onnxruntime", "flatbuffers"):
-        need(package, EXTRA)
+        need(package, "export")
     command.start_jax()
     from jaxevo.training.classifier import Classifier
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import json
 import pathlib
+import shlex
 import shutil
 import tempfile
 
@@ -60,8 +61,9 @@ def drawn(classifier: Classifier) -> str:
 def remaining_steps(folder: pathlib.Path) -> str:
     """What is left to a person: the runtime, which is not part of this program, and a server."""
     files = " ".join(f"package/dist/{name}" for name in RUNTIME_FILES)
+    place = shlex.quote(str(folder))
     return (
         f"add onnxruntime-web: npm pack {RUNTIME} && tar xf onnxruntime-web-*.tgz && "
-        f"cp {files} {folder}\n"
-        f"then open the page: python -m http.server --bind 127.0.0.1 --directory {folder}"
+        f"cp {files} {place}\n"
+        f"then open the page: python -m http.server --bind 127.0.0.1 --directory {place}"
     )

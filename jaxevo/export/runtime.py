@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 
 from jaxevo.datasets import Images
+from jaxevo.errors import InputError
 from jaxevo.networks.builder import split
 from jaxevo.networks.onnx_network import INPUT, OUTPUT
 from jaxevo.training.checkpoints import flatten
@@ -45,7 +46,7 @@ def verify(classifier: Classifier, model: bytes) -> float:
     The network computes in float32 here, as the model does.
 
     Raises:
-        RuntimeError: It is larger than roundings are.
+        InputError: It is larger than roundings are, or no number.
     """
     # Of all brightnesses: of bright noise many a network is too sure to be compared.
     noise = np.random.default_rng(0).random((_CHECKED, *classifier.image_shape))
@@ -53,7 +54,10 @@ def verify(classifier: Classifier, model: bytes) -> float:
     expected = in_float32(classifier).predict_inputs(images)
     difference = float(np.abs(probabilities(model, images) - expected).max())
     if not difference <= _TOLERANCE:
-        raise RuntimeError(f"the exported network is another one: it differs by {difference:g}")
+        raise InputError(
+            f"the exported network's probabilities differ from the network's by {difference:g}: "
+            "if its weights are finite numbers, this is a fault of the exporter; please report it"
+        )
     return difference
 
 

@@ -45,13 +45,13 @@ def _image_batch(graph: GraphBuilder) -> str:
     """As `genome_network.image_batch`, to ONNX's layout."""
     planes = graph.apply("Transpose", INPUT, perm=[0, 3, 1, 2])  # a byte a pixel still
     floats = graph.apply("Cast", planes, to=onnx.TensorProto.FLOAT)
-    return graph.apply("Div", floats, graph.constant(np.float32(255)))
+    return graph.apply("Div", floats, graph.constant(np.array(255, np.float32)))
 
 
 def _cell(graph: GraphBuilder, cell: CellModule, x: str) -> str:
     x = graph.normalized_convolution(x, cell.projection[...][:, :, None, None], cell.norm)
     # A state is the tensors whose concatenation it is.
-    states = [(x,), (x,)]
+    states: list[tuple[str, ...]] = [(x,), (x,)]
     for k, inputs in enumerate(cell.inputs):
         operands = (cell.operands[2 * k], cell.operands[2 * k + 1])
         pair = zip(operands, inputs, strict=True)

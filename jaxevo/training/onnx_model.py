@@ -17,7 +17,7 @@ from jaxevo.versions import versions
 def onnx_model(
     network: Any, image_shape: tuple[int, int, int], metadata: Mapping[str, Any]
 ) -> bytes:
-    """The file of a network's model, checked by ONNX's own checker.
+    """The bytes of a network's model, which has passed ONNX's own checker.
 
     Args:
         network: The module.

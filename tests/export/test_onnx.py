@@ -121,7 +121,7 @@ def test_activations_of_bfloat16_are_exported_in_float32():
 
 def test_another_networks_file_is_noticed(classifier: Classifier):
     other = shaken_classifier(GENOME, BUILDER, seed=1, source=SOURCE)
-    with pytest.raises(RuntimeError, match="the exported network is another one"):
+    with pytest.raises(InputError, match="probabilities differ from the network's by"):
         runtime.verify(classifier, other.to_onnx())
 
 
