@@ -10,6 +10,8 @@ With --weights, saved weights are scored instead.
     python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18
     # Saved weights, without training:
     python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
+    # How long the network takes in onnxruntime on this machine:
+    python launch/eval.py --weights=runs/digits-quick-seed0/best --latency
     # The paper's width on SVHN:
     python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32
 """
@@ -31,6 +33,7 @@ from jaxevo.config import RESIZE_METHODS, NetworkConfig, SearchConfig, TrainingC
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
+from jaxevo.extras import need
 from jaxevo.files import write_json
 from jaxevo.search_space import complexity, genome_files
 from jaxevo.versions import versions
@@ -84,6 +87,9 @@ flags.DEFINE(
     "folder for checkpoints between epochs, by which the same command resumes, and the weights",
 )
 flags.DEFINE(shared.PATH, "save", None, "folder to save the (first seed's) trained weights in")
+flags.DEFINE_bool(
+    "latency", False, "with --weights: time the exported network in onnxruntime, on one thread"
+)
 flags.DEFINE(shared.PATH, "output", None, "file to write the results to as JSON")
 shared.define_config_flags(NETWORK, {"default": dataclasses.asdict(NetworkConfig())})
 shared.define_config_flags(TRAINING, {"default": dataclasses.asdict(FINAL)})
@@ -165,9 +171,15 @@ def score_weights(console: Console) -> dict[str, Any]:
     def message(text: str) -> None:
         say(console, text)
 
-    return evaluation.score_weights(
+    scored = evaluation.score_weights(
         FLAGS.weights, dataset, FLAGS.data_dir, options=options, message=message
     )
+    if not FLAGS.latency:
+        return scored
+    from jaxevo.export import latency
+    from jaxevo.training.classifier import Classifier
+
+    return scored | {"latency": latency.measure(Classifier.load(FLAGS.weights))}
 
 
 def check_flags() -> None:
@@ -194,6 +206,11 @@ def check_flags() -> None:
     for name in (*training, *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
+    if FLAGS.latency and not FLAGS.weights:
+        raise InputError("--latency is for saved weights; give it with --weights")
+    if FLAGS.latency:
+        need("onnx", "export")
+        need("onnxruntime", "export")
     if FLAGS.save and FLAGS.workdir:
         raise InputError(
             f"--save is not needed: the first seed's weights will be in {FLAGS.workdir}/weights"
@@ -215,6 +232,10 @@ def main(console: Console) -> None:
     from jaxevo.training.engines import device_name
 
     say(console, "\n".join(document_lines(document)))
+    if FLAGS.latency:
+        from jaxevo.export import latency
+
+        say(console, "\n".join(latency.document_lines(document["latency"])))
     if FLAGS.output:
         about = {"versions": versions(), "device": device_name(document.get("engine", ""))}
         about |= {"seconds": round(time.perf_counter() - begin, 1)}

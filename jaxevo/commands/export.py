@@ -4,6 +4,9 @@
 python -m jaxevo export --weights=runs/digits-quick-seed0/best --format=zip --output=digits.zip
 # All candidates of a run as a table:
 python -m jaxevo export --run=runs/digits-quick-seed0 --format=csv --output=candidates.csv
+# The trained network for onnxruntime, and as a page to draw on:
+python -m jaxevo export --weights=runs/digits-quick-seed0/best --format=onnx --output=digits.onnx
+python -m jaxevo export --weights=runs/digits-quick-seed0/best --format=browser --output=page
 # As a study that optuna-dashboard shows, or as TensorBoard's event files:
 python -m jaxevo export --run=runs/digits-quick-seed0 --format=optuna --output=study.log
 python -m jaxevo export --run=runs/digits-quick-seed0 --format=tensorboard --output=events
@@ -13,9 +16,7 @@ python -m jaxevo export --genome=evoA.json --format=darts --output=evoA.txt
 
 from __future__ import annotations
 
-import importlib
 import pathlib
-from types import ModuleType
 
 from absl import flags
 from rich.console import Console
@@ -23,18 +24,19 @@ from rich.console import Console
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
+from jaxevo.commands.export_weights import export_weights
 from jaxevo.errors import InputError
+from jaxevo.extras import need
 from jaxevo.files import write_text
 from jaxevo.search_space import darts_text, genome_files
 
 FLAGS = flags.FLAGS
 # The formats of each source.
 FORMATS = {
-    "weights": ("zip",),
+    "weights": ("onnx", "stablehlo", "browser", "zip"),
     "run": ("csv", "parquet", "optuna", "tensorboard"),
     "genome": ("darts",),
 }
-EXTRA = "in the clone, pip install '.[export]' brings it"
 
 flags.DEFINE(shared.PATH, "weights", None, "folder of a trained network, such as runs/.../best")
 flags.DEFINE(shared.PATH, "run", None, "folder of a run, such as runs/digits-quick-seed0")
@@ -46,21 +48,14 @@ flags.DEFINE(
     shared.PATH,
     "output",
     None,
-    "new file to write, for tensorboard a folder; optuna: an SQLite data base if it ends in .db or "
-    ".sqlite3, else a journal",
+    "new file to write, for browser and tensorboard a folder; optuna: an SQLite data base if it "
+    "ends in .db or .sqlite3, else a journal",
 )
-shared.define_compilation_cache_flag()
-
-
-def export_weights(output: pathlib.Path) -> None:
-    """Writes a trained network, once it is known that it can be read."""
-    command.start_jax()
-    from jaxevo.training import archive
-    from jaxevo.training.classifier import Classifier
-
-    Classifier.load(FLAGS.weights)
-    with archive.opened(pathlib.Path(FLAGS.weights)) as folder:
-        archive.pack(folder, output)
+flags.DEFINE_enum("quantize", None, ["int8"], "for onnx and browser: convolutions in 8 bits")
+flags.DEFINE(
+    shared.PATH, "dataset", None, "images to quantize by and to test on (default: the weights')"
+)
+shared.define_machine_flags()
 
 
 def export_run(output: pathlib.Path) -> None:
@@ -78,19 +73,15 @@ def export_run(output: pathlib.Path) -> None:
         case "parquet":
             tables.save_parquet(run, output)
         case "optuna":
-            with_extra("optuna_study").save_study(run, output)
+            need("optuna", "export")
+            from jaxevo.export.optuna_study import save_study
+
+            save_study(run, output)
         case "tensorboard":
-            with_extra("tensorboard").save_events(run, output)
+            need("tensorboardX", "export")
+            from jaxevo.export.tensorboard import save_events
 
-
-def with_extra(name: str) -> ModuleType:
-    """A module of the exports that needs packages of the extra."""
-    try:
-        return importlib.import_module(f"jaxevo.export.{name}")
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"--format={FLAGS.format} needs the package {error.name}; {EXTRA}"
-        ) from None
+            save_events(run, output)
 
 
 def export_genome(output: pathlib.Path) -> None:
@@ -112,6 +103,10 @@ def check_flags() -> str:
         raise InputError(f"with --{given[0]} give --format={'|'.join(formats)}")
     if not FLAGS.output:
         raise InputError("give --output=..., the name of a new file")
+    if FLAGS.quantize and FLAGS.format not in ("onnx", "browser"):
+        raise InputError("--quantize is for --format=onnx and --format=browser")
+    if FLAGS.dataset and not FLAGS.quantize:
+        raise InputError("--dataset is for --quantize")
     output = pathlib.Path(FLAGS.output)
     if output.exists() or output.is_symlink():
         raise InputError(f"--output={output} exists already; give the name of a new file")
@@ -123,8 +118,11 @@ def check_flags() -> str:
 def main(console: Console) -> None:
     """Flags in, one library call, words out."""
     source = check_flags()
-    write = {"weights": export_weights, "run": export_run, "genome": export_genome}[source]
-    write(pathlib.Path(FLAGS.output))
+    output = pathlib.Path(FLAGS.output)
+    if source == "weights":
+        export_weights(console, output)
+    else:
+        {"run": export_run, "genome": export_genome}[source](output)
     say(console, f"wrote {FLAGS.output}")
 
 

@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "network": ("genome", "model", "weights"),
     "training": ("recipe", "class_weights", "keep", "compare_winner"),
     "run": (
-        *("workdir", "save", "output", "continue", "time_limit", "dry_run"),
+        *("workdir", "save", "output", "latency", "continue", "time_limit", "dry_run"),
         "max_consecutive_failures",
     ),
     "machine": ("engine", "candidates_per_step", "profile", "compilation_cache_dir"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images, InputForm
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError, printable
+from jaxevo.files import home_expanded, write_bytes
 from jaxevo.networks.baselines import Architecture, describe, from_description
 from jaxevo.networks.builder import NetworkBuilder, set_weights, split
 from jaxevo.search_space.complexity import network_settings
@@ -35,6 +37,7 @@ from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import make_full_engine
 from jaxevo.training.fit import fit
 from jaxevo.training.inputs import check_images, class_numbers
+from jaxevo.training.onnx_model import onnx_model
 from jaxevo.training.predictor import Predictor
 from jaxevo.training.trainer import Trainer
 
@@ -173,6 +176,30 @@ class Classifier:
             **self.source.to_json(),
         }
         save_weights(folder, document, flatten(split(self.network)[1:]))
+
+    def to_onnx(self) -> bytes:
+        """The network as an ONNX model.
+
+        It takes `images`, uint8 `[N, H, W, C]` as `predict_inputs` does, and gives
+        `probabilities`, float32 `[N, classes]`. See `onnx_model` for what it tells of itself.
+
+        Raises:
+            InputError: The package `onnx` is not installed.
+        """
+        metadata = {
+            **describe(self.model),
+            "network": dataclasses.asdict(self.builder.network),
+            "class_names": list(self.class_names),
+            "input_form": self.form.to_json(),
+            # Of a path only the name: the file may go to others.
+            "dataset": pathlib.PurePath(self.source.dataset).name,
+            "content": self.source.content,
+        }
+        return onnx_model(self.network, self.image_shape, metadata)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Writes `to_onnx` to a file. Raises `OSError` too."""
+        write_bytes(pathlib.Path(home_expanded(path)), self.to_onnx())
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -158,6 +158,19 @@ def test_saved_weights_have_the_same_accuracy(
     assert f"{accuracy:.2%}" in out
 
 
+def test_saved_weights_are_timed(
+    trained: tuple[dict[str, Any], str], folder: pathlib.Path, launch_environment: dict[str, str]
+):
+    pytest.importorskip("onnx", reason="needs the extra export")
+    args = ("--weights=best", "--latency", "--output=timed.json")
+    code, out, error = run_eval(folder, launch_environment, *args)
+    assert (code, error) == (0, "")
+    latency = json.loads((folder / "timed.json").read_text())["latency"]
+    assert [row["images"] for row in latency["batches"]] == [1, 64]
+    assert f"{latency['bytes']:,} bytes as ONNX; onnxruntime" in out
+    assert "64 images at once: median" in out
+
+
 def test_other_data_is_scored_resized_in_both_ways(
     trained: tuple[dict[str, Any], str], folder: pathlib.Path, launch_environment: dict[str, str]
 ):
@@ -241,6 +254,7 @@ WRONG_USES = [
         "--workdir is for training; with --weights nothing is trained",
     ),
     ("--model=small_cnn --engine=native", "--engine is for genomes; small_cnn is as it is"),
+    ("--model=small_cnn --latency", "--latency is for saved weights; give it with --weights"),
     (
         "--weights=best --engine=native",
         "--engine is for training; with --weights nothing is trained",

@@ -1,0 +1,69 @@
+"""A trained network as a static page for a browser: draw a digit, or pick an image."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import pathlib
+import shlex
+import shutil
+import tempfile
+
+from jaxevo.training.classifier import Classifier
+
+_PAGE = ("index.html", "page.css", "page.js", "convert.js")
+# The version that the page was tried with, and what it needs of it.
+RUNTIME = "onnxruntime-web@1.30"
+RUNTIME_FILES = (
+    *("ort.wasm.min.js", "ort-wasm-simd-threaded.mjs"),
+    "ort-wasm-simd-threaded.wasm",
+)
+
+
+def save_page(classifier: Classifier, model: bytes, folder: pathlib.Path) -> None:
+    """Writes a new folder with the page and the model, to which `RUNTIME_FILES` are to be added.
+
+    Raises `OSError`.
+    """
+    source = importlib.resources.files("jaxevo.export") / "page"
+    # Written beside the folder, and moved once it is whole.
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as parent:
+        draft = pathlib.Path(parent) / "page"
+        draft.mkdir()
+        for name in _PAGE:
+            (draft / name).write_bytes((source / name).read_bytes())
+        (draft / "model.onnx").write_bytes(model)
+        (draft / "model.json").write_text(json.dumps(_description(classifier), indent=2) + "\n")
+        shutil.move(draft, folder)
+
+
+def _description(classifier: Classifier) -> dict[str, object]:
+    """What the page has to know; a browser's runtime cannot read a model's own metadata."""
+    return {
+        "class_names": classifier.class_names,
+        "form": classifier.form.to_json(),
+        "drawn": drawn(classifier),
+    }
+
+
+def drawn(classifier: Classifier) -> str:
+    """How a drawing becomes an input, one of `datasets.METHODS`; empty: it cannot.
+
+    A drawing is a square of white strokes on black. MNIST's images are boxed already, so a network
+    of them was not told to box; a drawing has to be.
+    """
+    form = classifier.form
+    if form.channels != 1 or form.height != form.width:
+        return ""
+    return "mnist_box" if classifier.source.dataset == "mnist" else form.resize
+
+
+def remaining_steps(folder: pathlib.Path) -> str:
+    """What is left to a person: the runtime, which is not part of this program, and a server."""
+    files = " ".join(f"package/dist/{name}" for name in RUNTIME_FILES)
+    place = shlex.quote(str(folder))
+    return (
+        f"add onnxruntime-web: npm pack {RUNTIME} && tar xf onnxruntime-web-*.tgz && "
+        f"cp {files} {place}\n"
+        f"then open the page: python -m http.server --bind 127.0.0.1 --directory {place}"
+    )
