@@ -47,8 +47,13 @@ def opened(path: pathlib.Path) -> Iterator[pathlib.Path]:
     if not path.is_file():
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="jaxevo-weights-") as folder:
-        yield _unpack(path, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(prefix="jaxevo-weights-") as temporary:
+        folder = pathlib.Path(temporary).resolve()
+        try:
+            yield _unpack(path, folder)
+        except CheckpointError as error:
+            # Of the reader's errors the zip is the subject, not the folder that will be gone.
+            raise CheckpointError(str(error).replace(str(folder), str(path))) from None
 
 
 def _unpack(path: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:

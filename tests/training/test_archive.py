@@ -64,7 +64,7 @@ def write_zip(path: pathlib.Path, *entries: tuple[str, bytes], mode: int = 0) ->
         (["best/\x1b[31m"], "not the name of a plain file"),
         (["best/a", "best/a"], "one of them twice"),
         (["best", "best/a"], "cannot be unpacked"),
-        (["best/a"], "no checkpoint of this program"),
+        (["best/a"], "bad.zip holds no checkpoint of this program"),
         ([], "no checkpoint of this program"),
     ],
 )
