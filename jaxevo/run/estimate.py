@@ -8,8 +8,10 @@ import time
 
 import numpy as np
 
+from jaxevo.config import SearchConfig, replace
 from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.remaining import Pace, Remaining
+from jaxevo.run.sizing import DataSize, mean_multiply_adds
 from jaxevo.run.words import format_duration
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
@@ -46,23 +48,35 @@ def describe_estimate(evaluator: Evaluator, remaining: Remaining) -> str:
 def measured_pace(evaluator: Evaluator) -> Pace:
     """Times a few steps of a small and of a large random candidate.
 
-    Raises whatever a training may raise.
+    Where a search's networks are of other sizes, as layouts are genes or sizes are bounded, the
+    time is in proportion to multiply-adds. Raises whatever a training may raise.
     """
-    times = np.array([_time(evaluator, sample) for sample in range(_SAMPLES)])
-    step, evaluation, compiling = map(float, times.mean(0))
-    # With the compiled engine a candidate is compiled for itself.
-    each = evaluator.config.engine == "compiled"
-    batch_size = evaluator.config.training.batch_size
-    return Pace(step / batch_size, evaluation, compiling if each else 0.0)
-
-
-def _time(evaluator: Evaluator, sample: int) -> tuple[float, float, float]:
-    """Seconds of a training step, of measuring the accuracy, and of compiling."""
     config = evaluator.config
-    # A random genome of the smallest or the largest size.
+    genomes = [_genome(config, sample) for sample in range(_SAMPLES)]
+    times = np.array([_time(evaluator, genome, k) for k, genome in enumerate(genomes)])
+    step, evaluation, compiling = map(float, times.mean(0))
+    if config.layout_genes or config.max_parameters or config.max_multiply_adds:
+        builder = evaluator.builder
+        size = DataSize(*builder.image_shape, 0, builder.num_classes)
+        timed = np.mean([builder.complexity(genome).multiply_adds for genome in genomes])
+        # The images already have the size that the configuration asks for.
+        share = mean_multiply_adds(replace(config, {"image_size": 0}), size) / float(timed)
+        step, evaluation = step * share, evaluation * share
+    # With the compiled engine a candidate is compiled for itself.
+    each = config.engine == "compiled"
+    return Pace(step / config.training.batch_size, evaluation, compiling if each else 0.0)
+
+
+def _genome(config: SearchConfig, sample: int) -> Genome:
+    """A random genome of the smallest or the largest number of nodes."""
     num_nodes = (config.evolution.min_nodes, config.evolution.max_nodes)[sample]
     rng = generator(Stream.ESTIMATE, (config.seed, sample))
-    genome = Genome(random_cell(rng, num_nodes), random_cell(rng, num_nodes))
+    return Genome(random_cell(rng, num_nodes), random_cell(rng, num_nodes))
+
+
+def _time(evaluator: Evaluator, genome: Genome, sample: int) -> tuple[float, float, float]:
+    """Seconds of a training step, of measuring the accuracy, and of compiling."""
+    config = evaluator.config
     with evaluator.stopwatch.lap() as lap:
         # The first use compiles, the second is timed.
         prepared = evaluator.engine.prepare(genome, (config.seed, sample))

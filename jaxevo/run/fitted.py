@@ -29,6 +29,7 @@ from jaxevo.run.sizing import (
 from jaxevo.training.data import TrainingData
 
 # The machine's rate is measured on random images, with the preset's number of feature maps.
+_ANY_SIZE = {"min_channels": 0, "min_normal_cells": 0, "max_parameters": 0, "max_multiply_adds": 0}
 _SIDE, _CHANNELS, _IMAGES, _CLASSES, _WIDTH = 16, 3, 448, 10, 8
 
 
@@ -37,7 +38,7 @@ def measured_rate(config: SearchConfig) -> float:
 
     Raises whatever a training may raise.
     """
-    config = replace(config, {"channels": _WIDTH, "image_size": 0})
+    config = replace(config, {"channels": _WIDTH, "image_size": 0} | _ANY_SIZE)
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (_IMAGES, _SIDE, _SIDE, _CHANNELS), np.uint8)
     images = Images(pixels, np.arange(_IMAGES, dtype=np.int32) % _CLASSES)

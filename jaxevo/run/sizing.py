@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import SearchConfig, flatten, replace
+from jaxevo.run.explore import within_bounds
 from jaxevo.run.remaining import Pace, Remaining
 from jaxevo.run.words import format_duration
-from jaxevo.search_space import complexity
+from jaxevo.search_space.complexity import Complexity, measure
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 from jaxevo.seeds import Stream, generator
 from jaxevo.stopwatch import Stopwatch
+from jaxevo.strategies.registry import layout_space
 
 GOAL = 20 * 60.0  # seconds that a search with chosen settings is to take at most
 ENOUGH = 30 * 60.0  # seconds up to which the preset stays as it is
@@ -36,6 +38,7 @@ _STEPS: tuple[tuple[str, int], ...] = (
 CHOSEN = ("image_size", *dict.fromkeys(name for name, _ in _STEPS))
 _FEWEST = 30_000  # images that the final training sees at least, each as often as it does
 _SAMPLES = 10  # genomes, whose mean size is taken
+_DRAWS = 50  # of each, until one is within the bounds on size
 _EVALUATION = 1 / 3  # of the multiply-adds of training, for an image that is measured
 
 
@@ -108,18 +111,40 @@ def search_seconds(config: SearchConfig, size: DataSize, rate: float) -> float:
 
 
 def mean_multiply_adds(config: SearchConfig, size: DataSize) -> float:
-    """Multiply-adds an image of the mean network, of all numbers of nodes alike."""
+    """Multiply-adds an image of the mean network, of all numbers of nodes alike.
+
+    Layouts that are genes are drawn as a search draws them, and bounds on size hold.
+    """
     resized = size.resized(config.data.image_size)
     shape = (resized.height, resized.width, resized.channels)
-    low, high = config.evolution.min_nodes, config.evolution.max_nodes
+
+    def complexity_of(genome: Genome) -> Complexity:
+        return measure(genome, config.network, shape, num_classes=size.num_classes)
+
+    fits = within_bounds(config, complexity_of)
     counts = []
     for sample in range(_SAMPLES):
-        rng = generator(Stream.ESTIMATE, (sample,))
-        nodes = low + sample % (high - low + 1)
-        genome = Genome(random_cell(rng, nodes), random_cell(rng, nodes))
-        measured = complexity.measure(genome, config.network, shape, num_classes=size.num_classes)
-        counts.append(measured.multiply_adds)
+        # The first that is within the bounds, else the smallest.
+        drawn = []
+        for genome in _drawn_genomes(config, sample):
+            drawn.append(complexity_of(genome).multiply_adds)
+            if fits(genome):
+                counts.append(drawn[-1])
+                break
+        else:
+            counts.append(min(drawn))
     return float(np.mean(counts))
+
+
+def _drawn_genomes(config: SearchConfig, sample: int) -> Iterator[Genome]:
+    """Random genomes with the sample's number of nodes."""
+    rng = generator(Stream.ESTIMATE, (sample,))
+    low, high = config.evolution.min_nodes, config.evolution.max_nodes
+    nodes = low + sample % (high - low + 1)
+    layouts = layout_space(config)
+    for _ in range(_DRAWS):
+        genome = Genome(random_cell(rng, nodes), random_cell(rng, nodes))
+        yield genome if layouts is None else dataclasses.replace(genome, layout=layouts.random(rng))
 
 
 def _ladder(

@@ -68,6 +68,9 @@ def test_the_rate_is_of_the_images_that_are_timed_whatever_size_is_given():
     config = replace(SearchConfig(), preset("quick", 2000) | {"max_nodes": 2, "channels": 2})
     rates = [measured_rate(replace(config, {"image_size": side})) for side in (0, 160)]
     assert 0.1 < rates[0] / rates[1] < 10  # of the same work; a hundred times as many pixels
+    # Widths that the search may have, and its bounds, are not those of the networks timed.
+    genes = {"channels": 16, "min_channels": 12, "min_normal_cells": 1, "max_parameters": 100}
+    assert 0.1 < rates[0] / measured_rate(replace(config, genes)) < 10
 
 
 def test_a_machine_that_cannot_be_measured_keeps_the_preset():

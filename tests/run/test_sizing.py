@@ -9,7 +9,14 @@ import pytest
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import preset
-from jaxevo.run.sizing import CHOSEN, DataSize, Fitted, choose_settings, search_seconds
+from jaxevo.run.sizing import (
+    CHOSEN,
+    DataSize,
+    Fitted,
+    choose_settings,
+    mean_multiply_adds,
+    search_seconds,
+)
 
 SHAPES = [(8, 8, 1), (28, 28, 1), (32, 32, 3), (40, 100, 3), (64, 64, 3), (128, 128, 3)]
 SHAPES += [(224, 224, 3)]
@@ -90,3 +97,16 @@ def test_a_faster_machine_never_gets_less():
             settings = dict(choose(size, rate).settings)
             costs.append(search_seconds(config_of(number, settings), size, 1.0))
         assert costs == sorted(costs)
+
+
+def test_layouts_that_are_genes_and_bounds_on_size_count():
+    size = size_of((28, 28, 1), 1000)
+    config = replace(SearchConfig(), {"channels": 12})
+    whole = mean_multiply_adds(config, size)
+    narrow = mean_multiply_adds(replace(config, {"min_channels": 1}), size)
+    assert 0 < narrow < 0.6 * whole
+    bound = round(whole / 2)
+    bounded = replace(config, {"max_multiply_adds": bound})
+    assert 0 < mean_multiply_adds(bounded, size) < 0.8 * whole
+    # Where nothing drawn is within the bounds, the smallest of it counts.
+    assert 0 < mean_multiply_adds(replace(config, {"max_parameters": 1}), size) < whole
