@@ -57,6 +57,7 @@ def search(
     time_limit: float | None = None,
     continue_: bool = False,
     reporter: Reporter | None = None,
+    report: bool = True,
     **settings: Any,
 ) -> Result:
     """Searches for a network, trains the winner and tests it once; the same call resumes.
@@ -76,8 +77,8 @@ def search(
         continue_: Goes on with the run in `workdir` beyond its end: with more generations or
             trainings, another time limit, or another final training. All that is not named stays
             as it was, and what cannot change is refused.
-        reporter: Is told how the run goes on; by default it is shown in the terminal, and in the
-            page `report.html` of the folder.
+        reporter: Is told how the run goes on; by default it is shown in the terminal.
+        report: Without a `reporter`, the page `report.html` in the folder shows it too.
         **settings: Settings of `SearchConfig` by flag name. `initial_genomes` may also be a list of
             genomes and names.
 
@@ -108,10 +109,11 @@ def search(
     if reporter is not None:
         return run_search(task, reporter)
     display = RunReporter(task.config, console)
-    report = LiveReport(display, task.workdir)
+    page = LiveReport(display, task.workdir) if report else None
     with display.live():
-        result = run_search(task, report)
-    report.finish()
+        result = run_search(task, page or display)
+    if page is not None:
+        page.finish()
     return result
 
 

@@ -147,6 +147,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
             "time_limit": self.time_limit,
             "seed": int(seed),
             "compare_winner": False,  # nobody would be told
+            "report": self.workdir is not None,  # nor see a page that is deleted
         }
         return learner((images, labels), **arguments | found | self._settings)
 

@@ -5,13 +5,15 @@ A written file is whole or not there; a read one is bounded and checked.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
 import pathlib
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxevo.errors import InputError
@@ -72,6 +74,18 @@ def write_bytes(path: pathlib.Path, content: bytes) -> None:
         os.unlink(name)
         # A failed write does not say of which file it was.
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextlib.contextmanager
+def drafted(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A place for a file or a folder, which goes to `path` once the block has made it whole.
+
+    Raises `OSError`.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        draft = pathlib.Path(folder) / path.name
+        yield draft
+        shutil.move(draft, path)
 
 
 def read_json(path: pathlib.Path) -> Any:

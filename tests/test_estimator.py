@@ -129,6 +129,7 @@ def test_parameters_reach_the_search():
         "time_limit": None,
         "seed": 0,
         "compare_winner": False,
+        "report": False,
     }
     estimator = ImageClassifier("quick", 60, "run", random_state=5, strategy="random", channels=8)
     assert seen(estimator) == [
@@ -138,6 +139,7 @@ def test_parameters_reach_the_search():
             "workdir": "run",
             "seed": 5,
             "compare_winner": False,
+            "report": True,
             "strategy": "random",
             "channels": 8,
         }

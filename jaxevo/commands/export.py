@@ -38,7 +38,9 @@ FORMATS = {
     "genome": ("darts",),
 }
 
-flags.DEFINE(shared.PATH, "weights", None, "folder of a trained network, such as runs/.../best")
+flags.DEFINE(
+    shared.PATH, "weights", None, "folder or zip file of a trained network, such as runs/.../best"
+)
 flags.DEFINE(shared.PATH, "run", None, "folder of a run, such as runs/digits-quick-seed0")
 flags.DEFINE(shared.PATH, "genome", None, "a genome file, or a shipped genome such as evoA.json")
 flags.DEFINE_enum(
@@ -48,8 +50,8 @@ flags.DEFINE(
     shared.PATH,
     "output",
     None,
-    "new file to write, for browser and tensorboard a folder; optuna: an SQLite data base if it "
-    "ends in .db or .sqlite3, else a journal",
+    "new file to write; with browser and tensorboard a new folder. With optuna a name that ends in "
+    ".db or .sqlite3 makes an SQLite data base, any other a journal",
 )
 flags.DEFINE_enum("quantize", None, ["int8"], "for onnx and browser: convolutions in 8 bits")
 flags.DEFINE(

@@ -21,9 +21,9 @@ FLAGS = flags.FLAGS
 
 def export_weights(console: Console, output: pathlib.Path) -> None:
     """Writes a trained network."""
-    if FLAGS.format != "zip":
-        for package in ("onnx", "onnxruntime", "flatbuffers"):
-            need(package, "export")
+    needed = {"zip": (), "stablehlo": ("flatbuffers",)}
+    for package in needed.get(FLAGS.format, ("onnx", "onnxruntime")):
+        need(package, "export")
     command.start_jax()
     from jaxevo.training import archive
     from jaxevo.training.classifier import Classifier
@@ -43,7 +43,10 @@ def export_weights(console: Console, output: pathlib.Path) -> None:
     # The model is compared with the network before anything is written.
     model = classifier.to_onnx()
     difference = runtime.verify(classifier, model)
-    say(console, f"onnxruntime's probabilities are the network's but for {difference:.1g}")
+    say(
+        console,
+        f"onnxruntime gives the network's probabilities; they differ by {difference:.1g} at most",
+    )
     if FLAGS.quantize:
         model = _quantized(console, classifier, model)
     if FLAGS.format == "onnx":

@@ -6,9 +6,8 @@ import importlib.resources
 import json
 import pathlib
 import shlex
-import shutil
-import tempfile
 
+from jaxevo.files import drafted
 from jaxevo.training.classifier import Classifier
 
 _PAGE = ("index.html", "page.css", "page.js", "convert.js")
@@ -26,15 +25,12 @@ def save_page(classifier: Classifier, model: bytes, folder: pathlib.Path) -> Non
     Raises `OSError`.
     """
     source = importlib.resources.files("jaxevo.export") / "page"
-    # Written beside the folder, and moved once it is whole.
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as parent:
-        draft = pathlib.Path(parent) / "page"
+    with drafted(folder) as draft:
         draft.mkdir()
         for name in _PAGE:
             (draft / name).write_bytes((source / name).read_bytes())
         (draft / "model.onnx").write_bytes(model)
         (draft / "model.json").write_text(json.dumps(_description(classifier), indent=2) + "\n")
-        shutil.move(draft, folder)
 
 
 def _description(classifier: Classifier) -> dict[str, object]:

@@ -12,8 +12,6 @@ import datetime
 import json
 import math
 import pathlib
-import shutil
-import tempfile
 import warnings
 from collections import Counter
 from typing import Any
@@ -26,11 +24,14 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from jaxevo.config import MAX_NODES
+from jaxevo.files import drafted
 from jaxevo.run.reader import Run
 from jaxevo.run.records import Candidate
+from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import CELL_KINDS, OPS, Genome
 
+_LONGEST = 1e5  # seconds of a trial: a history of a stranger may claim any
 _OPERATIONS = IntDistribution(0, 2 * MAX_NODES)  # how often an operation can be in a cell
 
 
@@ -44,9 +45,7 @@ def save_study(run: Run, path: pathlib.Path) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    # Written beside the file, and moved once it is whole.
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        draft = pathlib.Path(folder) / "study"
+    with drafted(path) as draft:
         if path.suffix in (".db", ".sqlite3"):
             storage: Any = optuna.storages.RDBStorage(f"sqlite:///{draft.absolute()}")
         else:
@@ -55,14 +54,15 @@ def save_study(run: Run, path: pathlib.Path) -> None:
         _fill(storage, run)
         if isinstance(storage, optuna.storages.RDBStorage):
             storage.engine.dispose()
-        shutil.move(draft, path)
 
 
 def _fill(storage: Any, run: Run) -> None:
     minimize = any(each.individual.cost is not None for each in run.candidates.values())
+    # Of a path only the name: the file may go to others.
+    data = pathlib.PurePath(run.config.data.dataset).name
     study = optuna.create_study(
         storage=storage,
-        study_name=f"{run.config.data.dataset} {run.config.strategy} seed {run.config.seed}",
+        study_name=f"{data} {run.config.strategy} seed {run.config.seed}",
         directions=["maximize", "minimize"] if minimize else ["maximize"],
     )
     names = ["fitness", run.config.minimize] if minimize else ["fitness"]
@@ -74,12 +74,13 @@ def _fill(storage: Any, run: Run) -> None:
 
 def _trials(run: Run, minimize: bool) -> list[FrozenTrial]:
     # The times at which trials would have ended, had they followed each other.
-    spent = [math.fsum(each.seconds.values()) for each in run.candidates.values()]
-    end = datetime.datetime.fromtimestamp((run.path / "history.jsonl").stat().st_mtime)
+    known = run.candidates.values()
+    spent = [min(_LONGEST, math.fsum(each.seconds.values())) for each in known]
+    end = datetime.datetime.fromtimestamp(Workdir(run.path).history.stat().st_mtime)
     begin = end - datetime.timedelta(seconds=math.fsum(spent))
     # A trial for each candidate.
     trials = []
-    for number, (candidate, seconds) in enumerate(zip(run.candidates.values(), spent, strict=True)):
+    for number, (candidate, seconds) in enumerate(zip(known, spent, strict=True)):
         finish = begin + datetime.timedelta(seconds=seconds)
         trials.append(_trial(run, candidate, minimize, number=number, times=(begin, finish)))
         begin = finish

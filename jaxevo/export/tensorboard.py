@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import pathlib
-import shutil
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from PIL import Image
 from tensorboardX import SummaryWriter
 
 from jaxevo import config as configs
+from jaxevo.files import drafted
 from jaxevo.reports import cell_pictures, summary
 from jaxevo.run.reader import Run
 
@@ -30,14 +29,10 @@ def save_events(run: Run, folder: pathlib.Path) -> None:
     Raises:
         OSError: The files cannot be written.
     """
-    # Written beside the folder, and moved once it is whole.
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as parent:
-        draft = pathlib.Path(parent) / "events"
-        with SummaryWriter(str(draft), write_to_disk=True) as writer:
-            _write_candidates(writer, run)
-            _write_generations(writer, run)
-            _write_result(writer, run)
-        shutil.move(draft, folder)
+    with drafted(folder) as draft, SummaryWriter(str(draft), write_to_disk=True) as writer:
+        _write_candidates(writer, run)
+        _write_generations(writer, run)
+        _write_result(writer, run)
 
 
 def _write_candidates(writer: SummaryWriter, run: Run) -> None:
@@ -88,6 +83,5 @@ def _plain(value: Any) -> bool | int | float | str:
 
 def _pixels(figure: Figure) -> np.ndarray:
     """The picture as uint8 `[H, W, 3]`."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=100)
-    return np.asarray(Image.open(buffer).convert("RGB"))
+    picture = io.BytesIO(cell_pictures.rendered(figure, "png", dpi=100))
+    return np.asarray(Image.open(picture).convert("RGB"))

@@ -1,6 +1,6 @@
 """The display in a terminal of a run that another process carries out. JAX is not imported.
 
-The run's files are looked at every second, and read again when they have grown.
+The run's files are looked at every second, or less often where reading them takes long.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from jaxevo.run.words import percent, result_lines
 from jaxevo.run.workdir import Workdir
 
 _SECONDS = 1.0  # between two looks
+_PATIENCE = 20  # times what the reading took: the search needs the processor
 _OTHER_LINES = 8  # of the display, beside those of generations
 
 
@@ -37,13 +38,15 @@ def follow(
     """
     with Live(console=console, auto_refresh=False) as live:
         seen: list[tuple[int, int] | None] = []
-        result = None
+        result, took = None, 0.0
         while result is None:
             if seen:
-                wait(_SECONDS)
+                wait(max(_SECONDS, _PATIENCE * took))
             now = _sizes(workdir)
             if now != seen:
+                begin = time.perf_counter()
                 run, seen = load_run(workdir), now
+                took = time.perf_counter() - begin
                 result = run.result
                 live.update(display(run, console.height), refresh=console.is_terminal)
     for line in result_lines(result):

@@ -76,18 +76,21 @@ def draw_sizes(run: Run) -> Figure:
         for each in run.candidates.values()
         if each.accuracy is not None
     ]
-    axes.scatter(*np.array(known).T, s=9, color=LIGHT, label=_SHORT)
+    axes.scatter(*np.array(known).reshape(-1, 2).T, s=9, color=LIGHT, label=_SHORT)
     result = run.result
     if result is not None:
-        trained: dict[str, tuple[int, float]] = {
-            "winner, trained to the end": (result.parameters, result.validation_accuracy)
+        kept = [(each.parameters, each.validation_accuracy) for each in result.kept]
+        trained = {
+            "winner, trained to the end": [(result.parameters, result.validation_accuracy)],
+            "others that were kept, trained alike": kept,
         }
         if (cnn := result.baseline) is not None:
             small = "small hand-designed CNN, trained alike"
-            trained[small] = (cnn.parameters, cnn.validation_accuracy)
-        for style, (label, (size, accuracy)) in enumerate(trained.items()):
+            trained[small] = [(cnn.parameters, cnn.validation_accuracy)]
+        for style, (label, points) in enumerate(trained.items()):
             look = {"marker": MARKERS[style], "color": COLORS[style], "s": 42}
-            axes.scatter([size], [accuracy], label=label, **look)
+            if points:
+                axes.scatter(*np.array(points).T, label=label, **look)
     axes.set_xlabel("parameters")
     axes.set_ylabel("validation accuracy")
     axes.grid(color="#ebebeb")

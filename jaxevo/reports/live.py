@@ -81,7 +81,7 @@ class LiveReport:
         Returns whether it is there.
         """
         report, result = self._workdir.report, self._workdir.result
-        if report.exists() and report.stat().st_mtime_ns >= result.stat().st_mtime_ns:
+        if report.exists() and report.stat().st_mtime_ns > result.stat().st_mtime_ns:
             return True
         return self._try(lambda: write_report(load_run(self._workdir), report))
 

@@ -77,7 +77,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             with workdir.report.open("rb") as file:
                 content = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:
-            self._send(http.HTTPStatus.OK, b"the run has no report yet", wait=True)
+            make = f"python -m jaxevo inspect --workdir={workdir.path} --report={workdir.report}"
+            text = f"the run has no report yet; if none appears, make it: {make}"
+            self._send(http.HTTPStatus.OK, text.encode(errors="replace"), wait=True)
         except (FileError, OSError) as error:
             self._send(http.HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode())
         else:

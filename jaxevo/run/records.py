@@ -15,10 +15,11 @@ Records may come from strangers, so each value is checked as it is taken. JAX is
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from jaxevo.checked import CheckedFields
+from jaxevo.checked import MAX_NUMBER, CheckedFields
 from jaxevo.files import FileError
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.individual import Individual
@@ -79,8 +80,8 @@ class Candidate:
             loss = fields.optional("loss", float)
         return cls(
             individual,
-            parameters=fields.take("parameters", int),
-            multiply_adds=fields.take("multiply_adds", int),
+            parameters=_read_size(fields, "parameters"),
+            multiply_adds=_read_size(fields, "multiply_adds"),
             reused=fields.optional("reused", int),
             failure=fields.optional("failure", str),
             seconds=_read_seconds(fields),
@@ -88,6 +89,14 @@ class Candidate:
             cross_entropy=cross_entropy,
             loss=loss,
         )
+
+
+def _read_size(fields: CheckedFields, name: str) -> int:
+    """A size of a network, which no arithmetic with floats overflows."""
+    size = fields.take(name, int)
+    if not 0 <= size <= MAX_NUMBER:
+        raise fields.error(f"{name} is {reprlib.repr(size)}, not a size of a network")
+    return size
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,7 +64,7 @@ class GuidedEvolution(Generational):
         """The highest expected fitness first; of equals, the older."""
         if len(self._known) < 2:
             return super().ranked(individuals)
-        return self._by_expected(individuals, self._known)
+        return self._by_expected(individuals, self._known[-MAX_KNOWN:])
 
     def _by_expected(
         self, individuals: Iterable[Individual], known: list[Individual]
@@ -84,7 +84,7 @@ class GuidedEvolution(Generational):
             each
             for each in self._known
             if config.mating_pool == "growing" or each.generation < self.generation
-        ]
+        ][-MAX_KNOWN:]
         if self.generation == 0 or len(known) < 2:
             return self._random(rng, new_id, random_genome_of_any_size)
         # Make proposals, without those that are isomorphic to a known one. One that waits for its
@@ -127,7 +127,9 @@ class GuidedEvolution(Generational):
 
     def _learn(self, individual: Individual) -> None:
         by_id = sorted([*self._known, individual], key=lambda each: each.id)
-        self._known = by_id[-MAX_KNOWN:]
+        # Those of this generation push no older one out, as a candidate may be drawn without them.
+        older = [each for each in by_id if each.generation < self.generation]
+        self._known = older[-MAX_KNOWN:] + by_id[len(older) :]
 
     def _select(self) -> None:
         """At the end of a generation the P of the highest expected fitness are the population."""

@@ -54,8 +54,11 @@ def _pools(op: Op) -> bool:
 
 
 def _rounded(fitness: np.ndarray) -> np.ndarray:
-    """Without the last digits, which differ between processors: equals stay equal on all."""
-    return np.round(fitness, 9)
+    """To nine digits of the largest: the last ones differ between processors, so that of equals
+    another one would be the first.
+    """
+    scale = 10.0 ** np.ceil(np.log10(np.abs(fitness).max(initial=1e-300)))
+    return np.round(fitness / scale, 9) * scale
 
 
 class FitnessPredictor:
@@ -88,9 +91,11 @@ class FitnessPredictor:
     def sample(self, rng: np.random.Generator, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933)."""
         rows = np.array([features(genome) for genome in genomes])
-        # Cholesky's factor is unique, where eigenvectors have the signs of the linear algebra at
+        # The symmetric root is unique, where eigenvectors have the signs of the linear algebra at
         # hand.
-        drawn = rng.multivariate_normal(self._model.coef_, self._model.sigma_, method="cholesky")
+        values, vectors = np.linalg.eigh(self._model.sigma_)
+        root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
+        drawn = self._model.coef_ + root @ rng.standard_normal(len(values))
         return _rounded(self._scaled(rows) @ drawn)
 
     def expected(self, individuals: Sequence[Individual]) -> np.ndarray:

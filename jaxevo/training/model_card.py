@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxevo.errors import printable
 from jaxevo.files import write_text
 from jaxevo.networks.baselines import Baseline
 from jaxevo.training.classifier import Classifier
@@ -53,7 +54,7 @@ def _card(classifier: Classifier, results: Sequence[str], *, training: Mapping[s
 library_name: jaxevo
 pipeline_tag: image-classification
 ---
-# An image classifier for {escaped(classifier.source.dataset)}
+# An image classifier for {escaped(pathlib.PurePath(classifier.source.dataset).name)}
 
 {_kind(classifier)}, with {size.parameters:,} parameters and {size.multiply_adds:,} multiply-adds
 an image, made by jaxevo {version}.
@@ -95,10 +96,13 @@ def _kind(classifier: Classifier) -> str:
     """The network in words."""
     if isinstance(classifier.model, Baseline):
         return f"The hand-designed network {escaped(classifier.model.name)}"
-    nodes = " and ".join(str(cell.num_nodes) for cell in classifier.model.cells)
-    return f"A convolutional network of cells that a search found ({nodes} nodes)"
+    normal, reduction = (cell.num_nodes for cell in classifier.model.cells)
+    return (
+        f"A convolutional network of two kinds of cells ({normal} nodes in the normal, {reduction} "
+        "in the reduction cell)"
+    )
 
 
 def escaped(text: str) -> str:
     """Text that Markdown shows as it is, in one line."""
-    return re.sub(r"([\\`*_{}\[\]<>|~&])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_{}\[\]<>|~&$@])", r"\\\1", printable(" ".join(text.split())))

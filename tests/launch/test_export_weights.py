@@ -42,7 +42,7 @@ def test_a_network_is_written_in_8_bits_too(
     done = export(folder, launch_environment, *args)
     assert (done.returncode, done.stderr) == (0, "")
     same, wide, narrow, wrote = done.stdout.splitlines()
-    assert same.startswith("onnxruntime's probabilities are the network's but for ")
+    assert same.startswith("onnxruntime gives the network's probabilities; they differ by ")
     assert wide.startswith("float32: ") and wide.endswith("(360 images)")
     assert narrow.startswith("int8: ") and wrote == "wrote small.onnx"
     images = load_test_data("digits").images

@@ -105,7 +105,7 @@ def test_text_and_json(folder):
     assert genome_files.load(folder / "exported.json")[1]["id"] == 2
     assert genome_files.load(folder / "five.json")[1]["id"] == 5
     page = Page((folder / "report.html").read_text())
-    assert "[red]" in page.texts["figcaption"] + page.texts["th"] and len(page.of("img")) == 4
+    assert "[red]" in page.texts["figcaption"] + page.texts["th"] and len(page.of("img")) == 5
     pictures = {
         path.name: sorted(p.name for p in path.iterdir()) for path in (folder / "of").iterdir()
     }

@@ -120,7 +120,8 @@ EVERYWHERE = {"workdir", "data_dir", "compilation_cache_dir"}
         ("compare", {"dataset"} | EVERYWHERE),
         ("reproduce", EVERYWHERE),
         ("predict", {"weights", "compilation_cache_dir"}),
-        ("inspect", {"workdir", "genome", "export_best", "export_weights", "plot"}),
+        ("inspect", {"workdir", "genome", "export_best", "export_weights", "plot", "report"}),
+        ("export", {"weights", "run", "genome", "output", "dataset"} | {*EVERYWHERE} - {"workdir"}),
         ("eval", {"genome", "weights", "dataset", "test_dataset", "save", "output"} | EVERYWHERE),
     ],
 )

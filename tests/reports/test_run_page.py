@@ -71,7 +71,7 @@ def test_a_finished_run_with_its_pictures(finished: Workdir):
     ]
     described = " ".join(pictures)
     assert "conv_3x3(input)" in described and "loss goes from 0.5 to 0.25" in described
-    assert len(pictures) == 3 + 4  # cells, progress, confusion, training
+    assert len(pictures) == 3 + 5  # cells, progress, sizes, confusion, training
     assert page.of("body") == [{}]
 
 

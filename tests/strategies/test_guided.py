@@ -10,7 +10,9 @@ from builders_strategies import make
 from scipy.stats import wilcoxon
 
 from jaxevo.search_space.genome import Genome
+from jaxevo.strategies import guided
 from jaxevo.strategies.base import Strategy
+from jaxevo.strategies.predictor import features
 
 SETTINGS = {"population_size": 6, "num_offspring": 6, "num_generations": 5, "max_nodes": 6}
 
@@ -72,6 +74,33 @@ def test_nothing_that_was_evaluated_is_proposed_again():
         for candidate in candidates:
             strategy.tell(dataclasses.replace(candidate, fitness=convolutions(candidate.genome)))
     assert len(earlier) >= 30  # of 36: those of one generation do not know each other
+
+
+def test_a_fitness_that_the_model_knows_exactly_ends_no_search():
+    # Then the covariance of the model's weights is hardly definite.
+    settings = SETTINGS | {"population_size": 10, "num_offspring": 10, "num_generations": 8}
+    strategy = make(0, strategy="guided", **settings)
+    while candidates := strategy.ask():
+        for each in candidates:
+            strategy.tell(dataclasses.replace(each, fitness=1000 * sum(features(each.genome))))
+    assert strategy.done
+
+
+def test_what_is_forgotten_does_not_depend_on_the_order_of_telling(monkeypatch):
+    monkeypatch.setattr(guided, "MAX_KNOWN", 8)
+
+    def history(backwards: bool) -> list[str]:
+        strategy = make(0, strategy="guided", mating_pool="survivors", **SETTINGS)
+        found = []
+        while candidates := strategy.ask():
+            candidate = candidates[-1 if backwards else 0]
+            # One in seven fails, and another is drawn in its place.
+            fitness = None if candidate.id % 7 == 3 else convolutions(candidate.genome)
+            found.append(dataclasses.replace(candidate, fitness=fitness))
+            strategy.tell(found[-1])
+        return [str(each) for each in sorted(found, key=lambda each: each.id)]
+
+    assert history(backwards=True) == history(backwards=False)
 
 
 def test_a_generation_is_drawn_at_once_from_those_before_it():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pathlib
 import shutil
 import stat
+import struct
+import tracemalloc
 import warnings
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -57,11 +60,11 @@ def write_zip(path: pathlib.Path, *entries: tuple[str, bytes], mode: int = 0) ->
 @pytest.mark.parametrize(
     ("names", "problem"),
     [
-        (["../out"], "not the name of a plain file"),
-        (["best/../../out"], "not the name of a plain file"),
-        (["/tmp/jaxevo-out"], "not the name of a plain file"),
-        (["..\\out"], "not the name of a plain file"),
-        (["best/\x1b[31m"], "not the name of a plain file"),
+        (["../out"], "not a plain file of a zip"),
+        (["best/../../out"], "not a plain file of a zip"),
+        (["/tmp/jaxevo-out"], "not a plain file of a zip"),
+        (["..\\out"], "not a plain file of a zip"),
+        (["best/\x1b[31m"], "not a plain file of a zip"),
         (["best/a", "best/a"], "one of them twice"),
         (["best", "best/a"], "cannot be unpacked"),
         (["best/a"], "bad.zip holds no checkpoint of this program"),
@@ -77,7 +80,7 @@ def test_names_that_are_refused(tmp_path, names: list[str], problem: str):
 
 def test_a_link_is_refused(tmp_path):
     path = write_zip(tmp_path / "link.zip", ("best/d", b"/etc"), mode=stat.S_IFLNK | 0o777)
-    with pytest.raises(CheckpointError, match="not the name of a plain file"):
+    with pytest.raises(CheckpointError, match="not a plain file of a zip"):
         Classifier.load(path)
 
 
@@ -86,6 +89,29 @@ def test_a_bomb_is_refused(tmp_path):
     assert path.stat().st_size < 1 << 20
     with pytest.raises(CheckpointError, match="unpacks to 40 MiB, more than 10 times"):
         Classifier.load(path)
+
+
+def test_an_entry_that_unpacks_to_more_than_it_says_takes_no_memory(tmp_path):
+    # The header claims ten bytes, with their right checksum; 64 MiB follow.
+    path = write_zip(tmp_path / "liar.zip", ("best/d", bytes(64 << 20)))
+    content = path.read_bytes()
+    honest = struct.pack("<L", 64 << 20)
+    checksums = [struct.pack("<L", zlib.crc32(bytes(size))) for size in (64 << 20, 10)]
+    content = content.replace(honest, struct.pack("<L", 10)).replace(*checksums)
+    path.write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match="liar.zip holds no checkpoint"):
+        Classifier.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_ways_of_packing_are_refused(tmp_path, method: int):
+    with zipfile.ZipFile(tmp_path / "other.zip", "w", method) as file:
+        file.writestr("best/d", b"x")
+    with pytest.raises(CheckpointError, match="not a plain file of a zip"):
+        Classifier.load(tmp_path / "other.zip")
 
 
 def test_damaged_zips_are_refused(saved, tmp_path):

@@ -92,6 +92,7 @@ function draw(classify) {
     stroke(event);
   });
   paper.addEventListener("pointermove", stroke);
+  paper.addEventListener("pointercancel", () => { last = null; });
   paper.addEventListener("pointerup", () => {
     last = null;
     classify(paper).catch((error) => tell(error.message));
