@@ -58,8 +58,10 @@ def loads(text: str) -> Genome:
     given = {str(keyword.arg): keyword.value for keyword in call.keywords}
     if sorted(given) != sorted(_FIELDS) or len(call.keywords) != len(_FIELDS):
         raise ValueError(f"a genotype has {', '.join(_FIELDS)}, not {', '.join(given)}")
-    cells = [_cell(name, given[name], given[f"{name}_concat"]) for name in _KINDS.values()]
-    return Genome(*cells)
+    normal, reduction = (
+        _cell(name, given[name], given[f"{name}_concat"]) for name in _KINDS.values()
+    )
+    return Genome(normal, reduction)
 
 
 def _cell(name: str, edges: ast.expr, concat: ast.expr) -> Cell:
