@@ -4,7 +4,7 @@ torch`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -141,6 +141,25 @@ class Training:
         with torch.inference_mode():
             predictions = [self.network(part).argmax(1) for part in prepare(images).split(512)]
         return float((torch.cat(predictions).numpy() == labels).mean())
+
+
+def small_cnn(channels: tuple[int, ...], classes: int) -> nn.Module:
+    """As `jaxevo.networks.baselines.SmallCNN`."""
+    layers, width = [], 1
+    for each in channels:
+        layers += [nn.Conv2d(width, each, 3, padding=1, bias=False), nn.BatchNorm2d(each)]
+        layers += [nn.ReLU(), nn.AvgPool2d(2)]
+        width = each
+    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))
+    return nn.Sequential(*layers[:-1], *head)  # the last one is not halved
+
+
+def prediction(network: nn.Module, images: np.ndarray) -> Callable[[], torch.Tensor]:
+    """A function that predicts the images on one thread."""
+    torch.set_num_threads(1)
+    network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    x = prepare(images)
+    return torch.inference_mode()(lambda: network(x))
 
 
 def prepare(images: np.ndarray) -> torch.Tensor:
