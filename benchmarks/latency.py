@@ -12,15 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import onnxruntime
 from measuring import CLASSES
 from rich.console import Console
 from rich.table import Table
 
 from jaxevo.config import NetworkConfig
+from jaxevo.export.runtime import open_session
 from jaxevo.machine import device_name
 from jaxevo.networks.baselines import SMALL_CNN_CHANNELS, Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.networks.onnx_network import INPUT
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.classifier import Classifier, Source
@@ -38,11 +39,8 @@ def ways(model: Architecture, images: np.ndarray) -> Iterator[tuple[str, Callabl
     """Functions that predict the images, by name."""
     source = Source("mnist", tuple(map(str, range(CLASSES))), "stretch")
     classifier = Classifier.of(model, BUILDER, source, network=BUILDER.build(model))
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    providers = ["CPUExecutionProvider"]
-    session = onnxruntime.InferenceSession(classifier.to_onnx(), options, providers=providers)
-    yield "onnxruntime", lambda: session.run(None, {"images": images})
+    session = open_session(classifier.to_onnx(), threads=1)
+    yield "onnxruntime", lambda: session.run(None, {INPUT: images})
     if torch_network is not None:
         if isinstance(model, Genome):
             network = torch_network.TorchNetwork(model, BUILDER.network, (28, 28, 1), CLASSES)

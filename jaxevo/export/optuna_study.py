@@ -79,32 +79,43 @@ def _trials(run: Run, minimize: bool) -> list[FrozenTrial]:
     end = datetime.datetime.fromtimestamp(Workdir(run.path).history.stat().st_mtime)
     begin = end - datetime.timedelta(seconds=math.fsum(spent))
     # A trial for each candidate.
+    distributions = _distributions(run)
     trials = []
     for number, (candidate, seconds) in enumerate(zip(known, spent, strict=True)):
         finish = begin + datetime.timedelta(seconds=seconds)
-        trials.append(_trial(run, candidate, minimize, number=number, times=(begin, finish)))
+        values = _values(candidate, minimize)
+        params = description(candidate.individual.genome, run)
+        trials.append(
+            FrozenTrial(
+                number=number,
+                trial_id=number,
+                state=TrialState.FAIL if values is None else TrialState.COMPLETE,
+                value=None,
+                values=values,
+                datetime_start=begin,
+                datetime_complete=finish,
+                params={name: params[name] for name in distributions},
+                distributions=distributions,
+                user_attrs=_attributes(candidate),
+                system_attrs={},
+                intermediate_values={},
+            )
+        )
         begin = finish
     return trials
 
 
-def _trial(
-    run: Run,
-    candidate: Candidate,
-    minimize: bool,
-    *,
-    number: int,
-    times: tuple[datetime.datetime, datetime.datetime],
-) -> FrozenTrial:
+def _values(candidate: Candidate, minimize: bool) -> list[float] | None:
+    """What the study has as objectives; None for a failed candidate."""
+    if candidate.fitness is None:
+        return None
+    return [candidate.fitness, *([float(candidate.individual.cost or 0)] if minimize else [])]
+
+
+def _attributes(candidate: Candidate) -> dict[str, Any]:
+    """What a trial has beside its parameters and values."""
     individual = candidate.individual
-    distributions = _distributions(run)
-    described = description(individual.genome, run)
-    # A failed candidate has no values.
-    values = None
-    if candidate.fitness is not None:
-        values = [candidate.fitness]
-        if minimize:
-            values.append(float(individual.cost or 0))
-    attributes = {
+    return {
         **{"id": candidate.id, "generation": individual.generation},
         **{"parents": list(individual.parents), "operators": list(individual.operators)},
         **{"accuracy": candidate.accuracy, "cross_entropy": candidate.cross_entropy},
@@ -112,20 +123,6 @@ def _trial(
         **{"reused": candidate.reused, "failure": candidate.failure},
         "genome": json.dumps(individual.genome.to_dict()),
     }
-    return FrozenTrial(
-        number=number,
-        trial_id=number,
-        state=TrialState.FAIL if values is None else TrialState.COMPLETE,
-        value=None,
-        values=values,
-        datetime_start=times[0],
-        datetime_complete=times[1],
-        params={name: described[name] for name in distributions},
-        distributions=distributions,
-        user_attrs=attributes,
-        system_attrs={},
-        intermediate_values={},
-    )
 
 
 def description(genome: Genome, run: Run) -> dict[str, int]:

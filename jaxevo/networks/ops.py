@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 
 import jax
-import jax.export
 import jax.numpy as jnp
 
 from jaxevo.search_space.genome import Op
@@ -117,7 +116,7 @@ def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Ar
     """
     k = kernel.shape[2]
     # XLA's own convolution, on other backends, for large images and for an open number of them.
-    unknown = jax.export.is_symbolic_dim(x.shape[3])
+    unknown = not isinstance(x.shape[3], int)
     if unknown or jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
         strides = (stride, stride)
         padding = [(k // 2, k // 2)] * 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import statistics
 
 import numpy as np
@@ -67,7 +66,7 @@ def draw_progress(run: Run) -> Figure:
             )
     panels[-1].set_xlabel("generation")
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    dataset = pathlib.Path(run.config.data.dataset).name[-40:]
+    dataset = summary.data_name(run)
     figure.suptitle(plain(f"{dataset}, {run.config.strategy}, seed {run.config.seed}"), fontsize=12)
     return figure
 

@@ -125,12 +125,16 @@ def header(run: Run) -> dict[str, str]:
     return lines
 
 
+def data_name(run: Run) -> str:
+    """The data set's name for a title: of a path the last part, of a long one its end."""
+    return pathlib.Path(run.config.data.dataset).name[-40:]
+
+
 def name_of(run: Run, individual: Individual) -> str:
     """Whose cells are drawn, in words."""
-    data = pathlib.Path(run.config.data.dataset).name[-40:]
     winner = run.result is not None and run.result.id == individual.id
     kind = "winner, individual" if winner else "individual"
-    found = f"search by {run.config.strategy} on {data}, seed {run.config.seed}"
+    found = f"search by {run.config.strategy} on {data_name(run)}, seed {run.config.seed}"
     return printable(f"Cells of the {kind} {individual.id}: {found}")
 
 

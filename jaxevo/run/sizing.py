@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from jaxevo.config import SearchConfig, flatten, replace
-from jaxevo.run.explore import within_bounds
 from jaxevo.run.remaining import Pace, Remaining
 from jaxevo.run.words import format_duration
-from jaxevo.search_space.complexity import Complexity, measure
+from jaxevo.search_space.complexity import measure
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 from jaxevo.seeds import Stream, generator
@@ -117,19 +116,15 @@ def mean_multiply_adds(config: SearchConfig, size: DataSize) -> float:
     """
     resized = size.resized(config.data.image_size)
     shape = (resized.height, resized.width, resized.channels)
-
-    def complexity_of(genome: Genome) -> Complexity:
-        return measure(genome, config.network, shape, num_classes=size.num_classes)
-
-    fits = within_bounds(config, complexity_of)
     counts = []
     for sample in range(_SAMPLES):
         # The first that is within the bounds, else the smallest.
         drawn = []
         for genome in _drawn_genomes(config, sample):
-            drawn.append(complexity_of(genome).multiply_adds)
-            if fits(genome):
-                counts.append(drawn[-1])
+            found = measure(genome, config.network, shape, num_classes=size.num_classes)
+            drawn.append(found.multiply_adds)
+            if config.fits(found.parameters, found.multiply_adds):
+                counts.append(found.multiply_adds)
                 break
         else:
             counts.append(min(drawn))
