@@ -48,6 +48,9 @@ VARIANTS: list[dict[str, Any]] = [
     {"strategy": "nsga2", "mating_pool": "survivors"},
     {"strategy": "rea", "crossover": False},
     {"strategy": "rea", "stagnation_avoidance": False},
+    # Less and more than a generation under way.
+    {"strategy": "rea", "lag": 2},
+    *({"strategy": name, "lag": 9} for name in KINDS),
     *(
         {"strategy": name, "min_channels": 2, "channels": 12, "min_normal_cells": 1}
         for name in KINDS
@@ -79,6 +82,8 @@ def step(strategy: Strategy, fitness: Fitness, position: int = 0) -> Individual:
     candidate = strategy.ask()[position]
     cost = kernel_sizes(candidate.genome) if isinstance(strategy, ParetoEvolution) else None
     told = dataclasses.replace(candidate, fitness=fitness(candidate), cost=cost)
+    if position == 0:  # it takes effect at once, as in a run
+        told = dataclasses.replace(told, generation=strategy.generation)
     strategy.tell(told)
     return told
 

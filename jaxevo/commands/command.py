@@ -166,7 +166,7 @@ def _usage(flag: flags.Flag) -> str:
     if flag.boolean:
         return f"--[no]{flag.name}"
     choices = getattr(flag.parser, "enum_values", None)
-    kinds = {"int": "N", "float": "X", "string": "TEXT", "path": "PATH"}
+    kinds = {"int": "N", "float": "X", "string": "TEXT", "path": "PATH", "lag": "N|auto"}
     kind = kinds.get(flag.flag_type(), "A,B,...")
     return f"--{flag.name}={'|'.join(choices) if choices else kind}"
 

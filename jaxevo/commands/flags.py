@@ -81,6 +81,16 @@ class _PathParser(flags.ArgumentParser):
 PATH = _PathParser()
 
 
+class _LagParser(flags.ArgumentParser):
+    """Takes a number, or `auto` for one that fits the workers."""
+
+    def parse(self, argument: str) -> int | str:
+        return argument if argument == "auto" else int(argument)
+
+    def flag_type(self) -> str:
+        return "lag"
+
+
 def define_config_flags(
     fields: Mapping[str, dataclasses.Field], values: Mapping[str, Mapping[str, Any]]
 ) -> None:
@@ -95,7 +105,9 @@ def define_config_flags(
         of = "final training: " if name.startswith("final_") else ""
         text = f"{of}{field.metadata['help']} ({_shown(name, values)})"
         kind = type(field.default)
-        if field.metadata["choices"]:
+        if name == "lag":
+            flags.DEFINE(_LagParser(), name, None, text)
+        elif field.metadata["choices"]:
             flags.DEFINE_enum(name, None, list(field.metadata["choices"]), text)
         elif kind is bool:
             flags.DEFINE_bool(name, None, text)

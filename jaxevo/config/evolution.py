@@ -64,6 +64,11 @@ class EvolutionConfig:
         "Algorithm 1) or without",
         ("growing", "survivors"),
     )
+    lag: int = setting(
+        1,
+        "candidates that may be under way at once (L): each is drawn from what is known of all but "
+        "the L - 1 before it; 1: Algorithm 1; auto: twice the workers. Needs mating_pool=growing",
+    )
     crossover: bool = setting(
         True, "rea makes an offspring of two parents; without, of the better one alone"
     )
@@ -78,6 +83,7 @@ class EvolutionConfig:
             "population_size",
             "num_offspring",
             "sample_size",
+            "lag",
             "min_nodes",
             "stagnation_patience",
         )
@@ -107,6 +113,13 @@ class EvolutionConfig:
         check_probabilities(self, "layout_mutation_prob")
         check_probabilities(self, "stagnant_op_mutation_prob", "stagnant_edge_mutation_prob")
         check_choice(self, "mating_pool")
+        check(
+            self.lag == 1 or self.mating_pool == "growing",
+            "lag",
+            self.lag,
+            rule=f"with mating_pool={self.mating_pool} parents wait for a whole generation; use "
+            "mating_pool=growing",
+        )
 
     @property
     def num_candidates(self) -> int:

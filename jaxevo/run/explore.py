@@ -7,6 +7,7 @@ comes to the same end as an uninterrupted one. JAX is not imported.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -74,9 +75,8 @@ class Explorer:
     reporter: Reporter
     stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     out_of_time: Callable[[], bool] = lambda: False
-    # Candidates that the strategy has asked for.
-    _waiting: list[Individual] = dataclasses.field(default_factory=list)
     _failures_in_a_row: int = 0
+    _saved: float = -math.inf  # the last candidate of the newest checkpoint
 
     def run(self) -> Strategy:
         """Evaluates what is missing; returns the strategy, which has been told everything.
@@ -89,14 +89,9 @@ class Explorer:
         strategy = self._resume()
         # Tell all that is recorded, even if the search has ended: its last line may have been lost.
         self._record_stagnations(strategy)
-        told = True
-        while told and (candidates := strategy.ask()):
-            self._waiting = candidates
-            told = False
-            for candidate in candidates:
-                if not self._ended(candidate):
-                    self._tell(candidate, strategy)
-                    told = True
+        # The strategy is asked anew after each candidate, as it may draw another one then.
+        while (waiting := strategy.ask()) and not self._ended(waiting[0]):
+            self._tell(waiting, strategy)
         candidates = list(self.ledger.candidates.values())
         if all(candidate.fitness is None for candidate in candidates):
             raise SearchFailedError(
@@ -145,8 +140,9 @@ class Explorer:
             self.reporter.message(f"resuming: {len(known)} candidates are known already")
         return strategy
 
-    def _tell(self, candidate: Individual, strategy: Strategy) -> None:
-        """Evaluates a candidate unless it is recorded, and tells the strategy."""
+    def _tell(self, waiting: list[Individual], strategy: Strategy) -> None:
+        """Evaluates the first candidate unless it is recorded, and tells the strategy."""
+        candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
         known = self.ledger.candidates.get(candidate.id)
         if known is not None and known.individual.genome != candidate.genome:
             raise FileError(
@@ -154,15 +150,17 @@ class Explorer:
                 "of the program draws; go on with the version that wrote it, or start in another "
                 "workdir"
             )
-        # Evaluate the candidate unless it is known, and tell the strategy.
-        record = known or self._record(candidate)
+        record = known or self._record(candidate, waiting)
         generation = strategy.generation
         strategy.tell(record.individual)
         self._record_stagnations(strategy)
         if known is not None:
             return
-        # A new candidate may complete a generation, after which the strategy is saved.
-        if strategy.generation > generation:
+        # A new candidate may complete a generation, after which the strategy is saved, but not so
+        # often that fewer candidates than are under way were added.
+        far = candidate.id >= self._saved + self.config.evolution.lag
+        if strategy.generation > generation and far:
+            self._saved = candidate.id
             with self.stopwatch.part("checkpoint"):
                 self.checkpoints.save(strategy.generation, strategy.state_dict())
         self.reporter.candidate(record, strategy)
@@ -170,7 +168,7 @@ class Explorer:
         if strategy.generation > generation:
             self._warn_if_at_chance(generation)
 
-    def _record(self, candidate: Individual) -> Candidate:
+    def _record(self, candidate: Individual, waiting: list[Individual]) -> Candidate:
         """Evaluates a candidate, or reuses an isomorphic one's fitness; adds it to the ledger."""
         size = self.complexity(candidate.genome)
         cost = self.config.cost(size.parameters, size.multiply_adds)
@@ -188,7 +186,7 @@ class Explorer:
                 seconds={},
             )
         else:
-            evaluation = self.evaluate(self._jobs(candidate.id))
+            evaluation = self.evaluate(self._jobs(waiting))
             record = Candidate(
                 dataclasses.replace(candidate, fitness=evaluation.fitness(self.config.fitness)),
                 size.parameters,
@@ -203,22 +201,21 @@ class Explorer:
         self.ledger.add_candidate(record)
         return record
 
-    def _jobs(self, first: int) -> list[Job]:
-        """Jobs of a candidate, and of later ones that will be needed unless one of these fails.
+    def _jobs(self, waiting: list[Individual]) -> list[Job]:
+        """Jobs of the first candidate, and of later ones that will be needed unless one fails.
 
-        The candidate's own training comes first.
+        Of isomorphic candidates the later ones wait for the first. There are no more jobs than the
+        search may train.
         """
         jobs: dict[str, Job] = {}
-        ids = [waiting.id for waiting in self._waiting]
-        for other in self._waiting[ids.index(first) :]:
-            if other.id in self.ledger.candidates:
-                continue
-            job = (other.genome, search_seed(self.config.seed, other.id))
+        for candidate in waiting:
+            job = (candidate.genome, search_seed(self.config.seed, candidate.id))
             if not self.config.reuse_fitness:
-                jobs[str(other.id)] = job
-            elif self.ledger.trained(other.genome) is None:
-                jobs.setdefault(other.genome.canonical_key(), job)
-        return list(jobs.values())
+                jobs[str(candidate.id)] = job
+            elif self.ledger.trained(candidate.genome) is None:
+                jobs.setdefault(candidate.genome.canonical_key(), job)
+        allowed = self.config.max_trainings - self.ledger.trainings
+        return list(jobs.values())[: allowed if self.config.max_trainings else None]
 
     def _record_stagnations(self, strategy: Strategy) -> None:
         """Writes those avoidances of the strategy that the history does not have."""

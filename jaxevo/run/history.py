@@ -1,19 +1,22 @@
 """The history of a run, `history.jsonl`: the truth about it, one JSON object a line.
 
-Lines are only appended, and each is on the disk before the search goes on. A last line that a crash
-has cut short is dropped. `records` says what the lines hold.
+Lines are only appended, and each is written before the search goes on. A last line that a crash has
+cut short is dropped. `records` says what the lines hold.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
+import time
 from typing import Any
 
 from jaxevo.files import FileError
 
 MAX_HISTORY_BYTES = 1 << 30
+_MOMENT = 0.05  # seconds
 MAX_LINE_BYTES = 1 << 20  # a candidate's line has about a thousand
 
 
@@ -60,14 +63,23 @@ class History:
 
     def __init__(self, path: pathlib.Path, length: int):
         self.path = path
+        self._synced = -math.inf  # when a line last went to the disk
         if not path.exists():
             path.touch()
         elif path.stat().st_size > length:  # else it is left alone: a finished run does not change
             os.truncate(path, length)
 
-    def append(self, record: dict[str, Any]) -> None:
-        """Writes a line to the disk. Raises `OSError`."""
+    def append(self, record: dict[str, Any], *, soon: bool = False) -> None:
+        """Writes a line to the disk, or hands it to the system that will do so `soon`.
+
+        A line that may wait does so only if another one went to the disk a moment ago. A process
+        that dies loses neither; a computer that does may lose the line.
+
+        Raises `OSError`.
+        """
         with self.path.open("ab") as file:
             file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            if not soon or time.monotonic() - self._synced > _MOMENT:
+                os.fsync(file.fileno())
+                self._synced = time.monotonic()

@@ -63,8 +63,8 @@ class Ledger:
         return self._generations.get(number, [])
 
     def add_candidate(self, candidate: Candidate) -> None:
-        """Writes a candidate's line. Raises `OSError`."""
-        self._history.append(candidate.to_dict())
+        """Writes a candidate's line, which may be trained again if it is lost. Raises `OSError`."""
+        self._history.append(candidate.to_dict(), soon=True)
         self._remember(candidate)
 
     def add_retraining(self, retraining: Retraining) -> None:

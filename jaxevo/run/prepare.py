@@ -33,6 +33,7 @@ from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
 from jaxevo.run.fitted import fit_to_machine, recorded_choice, size_of
+from jaxevo.run.lag import settle_lag
 from jaxevo.run.reader import read_config
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
@@ -73,7 +74,12 @@ def make_task(
     resolved = default_preset() if preset == "auto" else preset
     default = default_workdir(dataset, resolved, settings.get("seed", begun.seed))
     path = default if workdir is None else pathlib.Path(home_expanded(workdir))
-    settings = _with_genomes(settings, Workdir(path))
+    limits = (
+        workers
+        if isinstance(workers, WorkerConfig)
+        else replace(WorkerConfig(), {"workers": workers})
+    )
+    settings = settle_lag(_with_genomes(settings, Workdir(path)), Workdir(path), limits)
     # Make the configuration, anew or of that of the run, and open the data.
     fitted = None
     if continues:
@@ -102,11 +108,6 @@ def make_task(
         elif preset == "quick":
             fitted = fit_to_machine(config, opened, settings)
             config = replace(config, fitted.settings)
-    limits = (
-        workers
-        if isinstance(workers, WorkerConfig)
-        else replace(WorkerConfig(), {"workers": workers})
-    )
     task = load_task(
         config,
         opened,

@@ -66,7 +66,8 @@ class Remaining:
         self._seen = _images_seen(config.training, config.data.train_examples or num_train)
         self._final_seen = _images_seen(config.final_training, num_train)
         # Trainings at once in the search and in the choice.
-        self._at_once = max(1, workers) if config.evolution.mating_pool == "survivors" else 1
+        waits = config.evolution.mating_pool == "growing"
+        self._at_once = max(1, min(workers, config.evolution.lag) if waits else workers)
         self._chosen_at_once = max(1, workers)
         # Epochs of final trainings that were done when one was first heard of, and the time.
         self._final_begin: tuple[int, float] | None = None

@@ -22,6 +22,7 @@ from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator, class_weights
 from jaxevo.run.explore import Explorer, within_bounds
 from jaxevo.run.finish import Finisher
+from jaxevo.run.lag import describe_lag
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import load_run
 from jaxevo.run.records import Change
@@ -200,6 +201,8 @@ def _explore_and_choose(
         reporter.message(describe_search_engine(task.config))
         if task.fitted and task.fitted.description:
             reporter.message(task.fitted.description)
+        for line in describe_lag(task.config, task.workers.workers):
+            reporter.message(line)
         reporter.message(describe_estimate(evaluator, remaining))
     # Evaluate the candidates, then train the best again.
     with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:

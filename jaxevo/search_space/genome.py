@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -136,10 +137,13 @@ class Genome:
         """A text that two genomes share exactly if they are isomorphic.
 
         The order of a node's operands, the order of nodes where the graph allows another, and which
-        of the two equal
-        inputs is read make no difference: such genomes describe the same network up to the order of
-        its channels.
+        of the two equal inputs is read make no difference: such genomes describe the same network
+        up to the order of its channels.
         """
+        return self._canonical_key
+
+    @functools.cached_property
+    def _canonical_key(self) -> str:
         keys = [canonical_cell(cell) for cell in self.cells]
         if self.layout is not None:
             keys.append(f"{self.layout.channels}x{self.layout.num_normal_cells}")

@@ -32,7 +32,7 @@ class AgingEvolution(Generational):
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
-        if self.generation == 0:
+        if self._begins():
             return self._random(rng, new_id)
         pool = self._mating_pool()
         drawn = rng.choice(len(pool), config.sample_size, replace=False)

@@ -82,6 +82,9 @@ class AntColony(Generational):
             self.config.num_candidates - self.generation * self.colony.num_ants,
         )
 
+    def _remaining(self) -> int:
+        return self.config.num_candidates - self.generation * self.colony.num_ants - self._evaluated
+
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         num_nodes = min(self.config.min_nodes + self.generation, self.config.max_nodes)
         normal, reduction = (

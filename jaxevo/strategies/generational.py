@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -27,8 +28,10 @@ class Generational(abc.ABC):
     """A strategy that works in generations: of P individuals at first, then of F, until G.
 
     Every candidate has a random generator of its own, made of the seed and the candidate's id. So
-    nothing random is stored, and a run depends on the seed and the fitness alone, not on the order
-    in which candidates are told.
+    nothing random is stored. Fitness takes effect in the order of ids, and each candidate is drawn
+    as soon as the lag allows: candidate i once all up to i - L are told, whatever else is known.
+    So a run depends on the seed, the fitness and L alone, not on the order in which candidates are
+    told.
     """
 
     def __init__(
@@ -49,7 +52,8 @@ class Generational(abc.ABC):
         self.population: list[Individual] = []  # best first
         self.best: Individual | None = None
         self.events: list[Event] = []
-        self._pending: dict[int, Individual] = {}  # asked for, not told yet
+        self._pending: dict[int, Individual] = {}  # drawn, in the order of ids
+        self._told: dict[int, Individual] = {}  # of these, those told before an earlier one
         self._next_id = 0
         self._evaluated = 0  # individuals of the present generation; failed ones do not count
 
@@ -64,31 +68,51 @@ class Generational(abc.ABC):
         return self.generation > self.num_generations
 
     def ask(self) -> list[Individual]:
-        """The candidates that may be evaluated now."""
-        missing = 0 if self.done else self._missing()
-        while len(self._pending) < (min(missing, 1) if self._sequential() else missing):
-            self._pending[self._next_id] = self._draw_fitting(self._next_id)
-            self._next_id += 1
-        return list(self._pending.values())
+        """The candidates that may be evaluated now, in the order of ids."""
+        self._draw_ahead()
+        # Some of those drawn are beyond the last generation, where a run that is continued goes on.
+        wanted = itertools.islice(self._pending.values(), 0 if self.done else self._remaining())
+        return [each for each in wanted if each.id not in self._told]
 
     def tell(self, individual: Individual) -> None:
-        """Takes a candidate with its fitness.
+        """Takes a candidate with its fitness, which takes effect after those of smaller ids.
 
         A failed one (None, NaN, infinite) is dropped, and another one drawn.
         """
-        if individual.id not in self._pending:
+        candidate = self._pending.get(individual.id)
+        if candidate is None or individual.id in self._told:
             raise ValueError(f"individual {individual.id} is not waiting for its fitness")
-        candidate = self._pending.pop(individual.id)
-        if not is_valid(individual.fitness):
+        fitness = float(individual.fitness) if is_valid(individual.fitness) else None
+        told = dataclasses.replace(candidate, fitness=fitness, cost=individual.cost)
+        self._told[individual.id] = told
+        while self._pending and (first := next(iter(self._pending))) in self._told:
+            # What is still to be drawn from the state before this one is drawn first.
+            self._draw_ahead()
+            del self._pending[first]
+            self._enter(self._told.pop(first))
+
+    def _enter(self, individual: Individual) -> None:
+        """Takes an individual into the present generation, unless it has failed."""
+        if individual.fitness is None:
             return
-        evaluated = dataclasses.replace(
-            candidate, fitness=float(individual.fitness), cost=individual.cost
-        )
+        evaluated = dataclasses.replace(individual, generation=self.generation)
         self.best = min(self.best or evaluated, evaluated, key=rank)
         self.population = sorted([*self.population, evaluated], key=rank)
         self._evaluated += 1
         self._learn(evaluated)
         self._select()
+
+    def _draw_ahead(self) -> None:
+        """Draws the candidates that need no fitness that is still to come."""
+        while len(self._pending) < self._room():
+            self._pending[self._next_id] = self._draw_fitting(self._next_id)
+            self._next_id += 1
+
+    def _room(self) -> int:
+        """Number of candidates that may be under way: L, or all that the generation lacks."""
+        if self.done:
+            return 0
+        return max(self.config.lag, 0 if self._sequential() else self._missing())
 
     def replay(self, individual: Individual) -> None:
         """Takes an individual of a recorded run.
@@ -108,8 +132,8 @@ class Generational(abc.ABC):
         layout = individual.genome.layout
         if layout not in (self.layouts or (None,)):
             raise ValueError(f"a genome with {layout}, which this search has not")
-        self._pending[individual.id] = individual
-        self.tell(individual)
+        fitness = individual.fitness if is_valid(individual.fitness) else None
+        self._enter(dataclasses.replace(individual, fitness=fitness))
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """Evaluated individuals, the one first that is held for the best."""
@@ -117,7 +141,8 @@ class Generational(abc.ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on from here, in plain values for JSON."""
-        return {
+        told = [individual.to_dict() for individual in self._told.values()]
+        return ({"told": told} if told else {}) | {
             "seed": self.seed,
             "generation": self.generation,
             "evaluated": self._evaluated,
@@ -143,6 +168,7 @@ class Generational(abc.ABC):
         self.best = None if state["best"] is None else Individual.from_dict(state["best"])
         self.events = [Event(**data) for data in state["events"]]
         self._pending = {data["id"]: Individual.from_dict(data) for data in state["pending"]}
+        self._told = {data["id"]: Individual.from_dict(data) for data in state.get("told", ())}
         self._next_id = state["next_id"]
 
     def _size(self) -> int:
@@ -152,6 +178,16 @@ class Generational(abc.ABC):
     def _missing(self) -> int:
         """Number of candidates that the generation still lacks, pending ones included."""
         return self._size() - self._evaluated
+
+    def _remaining(self) -> int:
+        """Number of candidates until the last generation is complete, pending ones included."""
+        following = self.num_generations - self.generation
+        return self._missing() + following * self.config.num_offspring
+
+    def _begins(self) -> bool:
+        """True if the next candidate belongs to the initial population, or parents are too few."""
+        initial = self.generation == 0 and len(self._pending) < self._missing()
+        return initial or len(self._mating_pool()) < self.config.sample_size
 
     def _sequential(self) -> bool:
         """True if a candidate can only be drawn once those before it have their fitness."""

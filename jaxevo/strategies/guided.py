@@ -85,7 +85,7 @@ class GuidedEvolution(Generational):
             for each in self._known
             if config.mating_pool == "growing" or each.generation < self.generation
         ][-MAX_KNOWN:]
-        if self.generation == 0 or len(known) < 2:
+        if self._begins() or len(known) < 2:
             return self._random(rng, new_id, random_genome_of_any_size)
         # Make proposals, without those that are isomorphic to a known one. One that waits for its
         # fitness is no reason: which ones wait depends on the order in which fitness arrives.

@@ -63,9 +63,14 @@ class RegularizedEvolution(Generational):
             - len(self.population)
         )
 
+    def _begins(self) -> bool:
+        """True if the next candidate fills the population, or parents are too few."""
+        filling = self._filling and len(self._pending) < self._missing()
+        return filling or len(self._mating_pool()) < self.config.sample_size
+
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
-        if self._filling:
+        if self._begins():
             return self._random(rng, new_id)
         parents = select_parents(rng, self._mating_pool(), config.sample_size)[
             : 2 if config.crossover else 1

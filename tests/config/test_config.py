@@ -36,6 +36,7 @@ DEFAULTS = {
     "stagnation_start": 50,
     "stagnation_patience": 40,  # A_stag
     "mating_pool": "growing",  # Algorithm 1
+    "lag": 1,  # Algorithm 1
     "crossover": True,
     "stagnation_avoidance": True,
     "channels": 24,  # D
@@ -118,6 +119,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (EvolutionConfig, "min_channels", -1, "the smallest value is 0"),
     (EvolutionConfig, "min_normal_cells", -1, "the smallest value is 0"),
     (EvolutionConfig, "layout_mutation_prob", 1.01, "a probability lies between 0 and 1"),
+    (EvolutionConfig, "lag", 0, "the smallest value is 1"),
     (EvolutionConfig, "crossover_bias", 1.01, "a probability lies between 0 and 1"),
     (EvolutionConfig, "op_mutation_prob", -0.1, "a probability lies between 0 and 1"),
     (EvolutionConfig, "edge_mutation_prob", float("nan"), "a probability lies between 0 and 1"),
@@ -304,7 +306,8 @@ def test_replace_is_the_reverse_of_flatten():
         if isinstance(value, str)
         else (value / 2 or 0.5)
         if isinstance(value, float)
-        else value + (name != "candidates_per_step")  # several at once exclude the compiled engine
+        # Several at once exclude the compiled engine, and a lag another mating pool.
+        else value + (name not in ("candidates_per_step", "lag"))
         for name, value in DEFAULTS.items()
     }
     changed = replace(config, others)

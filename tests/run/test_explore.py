@@ -38,9 +38,14 @@ def config_of(strategy: str, **settings: object) -> SearchConfig:
     return replace(SMALL, {"strategy": strategy, "num_ants": 6} | genes | settings)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(tmp_path, strategy):
-    config = config_of(strategy)
+@pytest.mark.parametrize(
+    ("strategy", "lag"),
+    [*((strategy, 1) for strategy in STRATEGIES), ("rea", 5), ("aco", 5), ("nsga2", 5)],
+)
+def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(
+    tmp_path, strategy, lag
+):
+    config = config_of(strategy, lag=lag)
     table = Table()
     winner = explore_and_choose(tmp_path / "whole", config, evaluate=table)
     assert table.count > 20
@@ -58,6 +63,28 @@ def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(tmp_
         assert not any("is not of this search" in message for message in reporter.messages)
         assert history_of(path) == expected
         assert again.count == table.count - limit  # nothing was trained twice
+
+
+def test_isomorphic_candidates_under_way_wait_for_the_first(tmp_path):
+    """The jobs that may be begun early are as many as the lag lets, no two of one network."""
+    asked: list[list[str]] = []
+    table = Table()
+
+    def evaluate(jobs):
+        asked.append([genome.canonical_key() for genome, _ in jobs])
+        return table(jobs)
+
+    rates = {"op_mutation_prob": 0.1, "edge_mutation_prob": 0.1}
+    config = config_of("rea", lag=5, max_trainings=30, num_generations=99, **rates)
+    explore_and_choose(tmp_path, config, evaluate=evaluate)
+    candidates = [each for each in history_of(tmp_path) if each["kind"] == "individual"]
+    assert any(each["reused"] is not None for each in candidates)
+    searched, trained = asked[:30], set()
+    assert max(map(len, searched)) == 5
+    for number, keys in enumerate(searched):
+        assert len(set(keys)) == len(keys) <= 30 - number
+        assert not trained & set(keys)
+        trained.add(keys[0])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -55,8 +55,59 @@ def test_the_order_of_telling_makes_no_difference(settings: dict[str, Any]):
     expected = run(strategy := make(**settings, seed=2), table_fitness)
     for k in range(6):
         history = run(other := make(**settings, seed=2), table_fitness, np.random.default_rng(k))
-        assert str(sorted(history, key=lambda i: i.id)) == str(sorted(expected, key=lambda i: i.id))
+        assert drawn(history) == drawn(expected)
         assert other.state_dict() == strategy.state_dict()
+
+
+def drawn(history: list[Individual]) -> str:
+    """All that was drawn, in the order of ids; failures have no equal fitness."""
+    by_id = sorted(history, key=lambda individual: individual.id)
+    return str([dataclasses.replace(individual, generation=0) for individual in by_id])
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("lag", [1, 2, 5, 9])
+def test_a_candidate_depends_on_those_before_the_lag_alone(name: str, lag: int):
+    """The newest parents are exactly L before their child, and what is known later is no matter."""
+    expected = run(make(strategy=name, lag=lag, seed=4), table_fitness)
+    gaps = {individual.id - parent for individual in expected for parent in individual.parents}
+    assert not gaps or min(gaps) >= lag
+    for changed in range(0, len(expected) - lag, 5):
+        # Another fitness of one candidate changes nothing that was drawn before it counted.
+        history = run(
+            make(strategy=name, lag=lag, seed=4),
+            lambda each, changed=changed: 0.99 if each.id == changed else table_fitness(each),
+        )
+        before = changed + lag
+        assert [each.genome for each in history[:before]] == [
+            each.genome for each in expected[:before]
+        ]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_as_many_are_under_way_as_the_lag_says(name: str):
+    strategy = make(strategy=name, lag=9, num_generations=6)
+    while (waiting := strategy.ask()) and waiting[0].id < 4 + 3 * 6 - 9:
+        assert len(waiting) == 9
+        step(strategy, lambda individual: individual.id / 100)
+    # At the end only those are asked for that the last generation lacks.
+    while waiting := strategy.ask():
+        assert waiting[-1].id == 4 + 3 * 6 - 1
+        step(strategy, lambda individual: individual.id / 100)
+
+
+@pytest.mark.parametrize("lag", [1, 9])
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"aco"}))  # cuts its last iteration short
+def test_a_run_that_goes_beyond_its_end_is_the_longer_run(name: str, lag: int):
+    settings = {"strategy": name, "lag": lag, "seed": 5}
+    longer = make(**settings)
+    expected = run(longer, table_fitness)
+    ended = make(**settings, num_generations=4)
+    history = run(ended, table_fitness)
+    continued = make(**settings)
+    continued.load_state_dict(ended.state_dict())
+    assert str(history + run(continued, table_fitness)) == str(expected)
+    assert continued.state_dict() == longer.state_dict()
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
