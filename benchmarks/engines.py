@@ -6,9 +6,10 @@
 
 All train the same genomes on the same random images, ours from the same weights. An epoch of one
 follows an epoch of another, so that what else the machine does meets all; the least of the epochs
-counts. Processor time tells more than wall time on a machine that is shared. The last column is of
-the wall time: the multiply-adds of forward and backward pass, taken as three times the forward
-ones, a second.
+counts. Processor time tells more than wall time on a machine that is shared. The last columns are
+of the wall time: the multiply-adds of forward and backward pass, taken as three times the forward
+ones, a second; their share of the processor's peak; and the share of the memory's peak that the
+states and their gradients take at least.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 from measuring import BATCH, CLASSES, MAX_NODES, forms, genomes, random_images, write
 from rich.console import Console
 from rich.table import Table
+from roofline import least_traffic, measure_peaks
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
@@ -136,6 +138,7 @@ def compare(size: int, channels: int, steps: int, repeats: int) -> list[dict]:
             about = {"size": size, "D": channels, "genome": name, "form": form}
             work = measure(genome, way.config, way.shape, num_classes=CLASSES).multiply_adds
             about |= {"multiply_adds": 3 * BATCH * work, "compile": way.compiling}
+            about |= {"bytes": least_traffic(genome, way.config, size)}
             rows.append(about | {"first": first[form], "epochs": taken[form]})
     return rows
 
@@ -154,19 +157,27 @@ def main() -> None:
     args = parser.parse_args()
     if reason := native.unavailable_reason():
         parser.error(reason)
+    peaks = measure_peaks()
     settings = GRID if args.grid else ((args.size, args.channels),)
     rows = [row for setting in settings for row in compare(*setting, args.steps, args.repeats)]
-    columns = ("ms a step", "of it processor", "compile, s", "10^9 multiply-adds/s")
+    columns = ("ms a step", "processor", "compile, s", "10^9 MAC/s")
+    columns += ("of peak", "of memory")
     table = Table("image", "D", "genome", "form", *columns)
     for row in rows:
         least = np.min([epoch[:2] for epoch in row["epochs"]], axis=0)
         image = f"{row['size']}x{row['size']}"
         figures = [f"{least[0]:.1f}", f"{least[1]:.1f}", f"{row['compile']:.0f}"]
-        figures.append(f"{row['multiply_adds'] / least[0] / 1e6:.1f}")
+        rates = [1000 * row[part] / least[0] for part in ("multiply_adds", "bytes")]
+        figures.append(f"{rates[0] / 1e9:.1f}")
+        figures += [f"{rate / peak:.0%}" for rate, peak in zip(rates, peaks, strict=True)]
         table.add_row(image, f"{row['D']}", row["genome"], row["form"], *figures)
     cores = len(os.sched_getaffinity(0))
-    Console().print(f"{device_name()}, {cores} used, kernels {native.kernels_name()}", table)
-    write(args.output, vars(args), kernels=native.kernels_name(), rows=rows)
+    machine = f"{device_name()}, {cores} used, kernels {native.kernels_name()}"
+    peak = (
+        f"10^9 multiply-adds {peaks.multiply_adds / 1e9:.0f}, GB {peaks.bytes / 1e9:.1f} a second"
+    )
+    Console().print(f"{machine}; peaks: {peak}", table)
+    write(args.output, vars(args), kernels=native.kernels_name(), peaks=peaks._asdict(), rows=rows)
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ def test_every_script_can_be_started(launch_environment):
     started = dict(line.split() for line in done.stdout.splitlines())
     assert list(started) == scripts
     parts = {name for name, has_main in started.items() if has_main == "False"}
-    assert parts == {"curves.py", "measuring.py", "plain.py"}  # which the others import
+    assert parts == {"curves.py", "measuring.py", "plain.py", "roofline.py"}  # which the others import
 
 
 def test_every_script_is_in_the_table():
     text = (FOLDER / "README.md").read_text()
-    parts = ("curves.py", "measuring.py", "plain.py", NEEDS_TORCH)
+    parts = ("curves.py", "measuring.py", "plain.py", "roofline.py", NEEDS_TORCH)
     scripts = {path.name for path in FOLDER.glob("*.py")} - {*parts}
     assert {name for name in scripts if f"`{name}`" not in text} == set()
