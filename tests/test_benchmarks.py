@@ -26,7 +26,12 @@ def test_every_script_can_be_started(launch_environment):
     started = dict(line.split() for line in done.stdout.splitlines())
     assert list(started) == scripts
     parts = {name for name, has_main in started.items() if has_main == "False"}
-    assert parts == {"curves.py", "measuring.py", "plain.py", "roofline.py"}  # which the others import
+    assert parts == {
+        "curves.py",
+        "measuring.py",
+        "plain.py",
+        "roofline.py",
+    }  # which the others import
 
 
 def test_every_script_is_in_the_table():

@@ -1,6 +1,7 @@
 """The operations of the search space as pure functions.
 
-Their gradients are written for how XLA compiles them.
+Their gradients are written for how XLA compiles them on a CPU. Elsewhere convolutions are XLA's
+own, which a library such as cuDNN computes; XLA lays their arrays out as that library wants them.
 
 Arrays are `[C, H, W, N]`: C channels, H and W pixels, N images of a batch. With the batch innermost
 a shift by a pixel is an offset of whole vectors, a product over channels is one long matrix
@@ -27,12 +28,33 @@ def _pad(x: jax.Array, rows: int, columns: int, *, value: float = 0.0) -> jax.Ar
     return jnp.pad(x, ((0, 0), (rows, rows), (columns, columns), (0, 0)), constant_values=value)
 
 
-@jax.custom_vjp
+def _on_cpu() -> bool:
+    return jax.default_backend() == "cpu"
+
+
 def depthwise(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """Convolves each channel `[C, H, W, N]` with its own `kernel` `[C, k, k]`, k odd.
 
     Zero padding keeps the size.
     """
+    return (depthwise_by_shifts if _on_cpu() else depthwise_of_library)(x, kernel)
+
+
+def depthwise_of_library(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`depthwise` as XLA's own convolution: on a CPU a loop that uses no vectors."""
+    return jax.lax.conv_general_dilated(
+        x,
+        kernel[:, None].astype(x.dtype),
+        (1, 1),
+        "SAME",
+        dimension_numbers=("CHWN", "OIHW", "CHWN"),
+        feature_group_count=x.shape[0],
+    )
+
+
+@jax.custom_vjp
+def depthwise_by_shifts(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`depthwise` as a sum of shifted images."""
     height = x.shape[1]
     width = x.shape[2]
     k = kernel.shape[1]
@@ -92,7 +114,7 @@ def _depthwise_kernel_gradient(x: jax.Array, g: jax.Array, k: int) -> jax.Array:
 def _depthwise_forward(
     x: jax.Array, kernel: jax.Array
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    return depthwise(x, kernel), (x, kernel)
+    return depthwise_by_shifts(x, kernel), (x, kernel)
 
 
 def _depthwise_backward(
@@ -100,10 +122,10 @@ def _depthwise_backward(
 ) -> tuple[jax.Array, jax.Array]:
     x, kernel = residuals
     gradient = _depthwise_kernel_gradient(x, g, kernel.shape[1])
-    return depthwise(g, kernel[:, ::-1, ::-1]), gradient.astype(kernel.dtype)
+    return depthwise_by_shifts(g, kernel[:, ::-1, ::-1]), gradient.astype(kernel.dtype)
 
 
-depthwise.defvjp(_depthwise_forward, _depthwise_backward)
+depthwise_by_shifts.defvjp(_depthwise_forward, _depthwise_backward)
 
 
 def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Array:
@@ -117,7 +139,7 @@ def full_convolution(x: jax.Array, kernel: jax.Array, stride: int = 1) -> jax.Ar
     k = kernel.shape[2]
     # XLA's own convolution, on other backends, for large images and for an open number of them.
     unknown = not isinstance(x.shape[3], int)
-    if unknown or jax.default_backend() != "cpu" or x.size * k**2 / stride**2 > _MAX_SHIFTED:
+    if unknown or not _on_cpu() or x.size * k**2 / stride**2 > _MAX_SHIFTED:
         strides = (stride, stride)
         padding = [(k // 2, k // 2)] * 2
         return jax.lax.conv_general_dilated(

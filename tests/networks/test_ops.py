@@ -51,6 +51,29 @@ def test_depthwise_is_a_grouped_convolution(shape, k):
     assert_same(ops.depthwise, reference, normal(rng, *shape), normal(rng, shape[0], k, k))
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_convolutions_are_the_librarys_where_there_is_no_cpu(dtype, monkeypatch):
+    """The form by platform: the same numbers, as one convolution instead of shifted sums."""
+    rng = np.random.default_rng(0)
+    x, kernel = normal(rng, 3, 5, 7, 2).astype(dtype), normal(rng, 3, 5, 5)
+    here = ops.depthwise(x, kernel)
+
+    def text() -> str:
+        return str(
+            jax.make_jaxpr(jax.grad(lambda x, k: ops.depthwise(x, k).sum(), (0, 1)))(x, kernel)
+        )
+
+    assert "conv_general_dilated" not in text()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert "conv_general_dilated" in text()
+    there = ops.depthwise(x, kernel)
+    assert there.dtype == here.dtype
+    accuracy = 1e-5 if dtype == jnp.float32 else 0.1
+    np.testing.assert_allclose(
+        there.astype(jnp.float32), here.astype(jnp.float32), rtol=accuracy, atol=accuracy
+    )
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pointwise_is_a_1x1_convolution(shape):
     rng = np.random.default_rng(0)
