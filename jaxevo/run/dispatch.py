@@ -13,6 +13,7 @@ from jaxevo.datasets import SearchData
 from jaxevo.machine import compilation_cache
 from jaxevo.run.evaluator import Evaluation, Evaluator
 from jaxevo.run.open_pool import open_pool
+from jaxevo.run.reporter import Reporter
 from jaxevo.run.trainings import Trainings, TrainingSetup, share_images
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
@@ -38,15 +39,20 @@ class Dispatcher:
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, evaluator: Evaluator, limits: WorkerConfig, data: SearchData
+        cls, evaluator: Evaluator, limits: WorkerConfig, data: SearchData, *, reporter: Reporter
     ) -> Iterator[Dispatcher]:
-        """Opens a dispatcher with `limits.workers` workers, which end with the block."""
-        if not limits.workers:
+        """Opens a dispatcher with the workers that the limits ask for, which end with the block.
+
+        Raises `InputError` if their cluster cannot be joined.
+        """
+        if not limits.apart:
             yield cls(evaluator)
             return
-        with open_pool(limits) as pool:
+        with open_pool(limits, reporter.message) as pool:
+            reporter.members(pool.members)
             images = share_images(pool, data, evaluator.data.subset)
-            cache = compilation_cache()
+            # A node of a cluster has its own folder of programs.
+            cache = None if limits.cluster else compilation_cache()
             setup = TrainingSetup(evaluator.config, data.num_classes, images, cache)
             yield cls(evaluator, Trainings(pool, setup))
 

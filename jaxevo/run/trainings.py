@@ -13,6 +13,7 @@ import numpy as np
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.run.pool import Function, Job, JobFailed, Outcome, Pool, Setup, Shared
+from jaxevo.run.records import Place
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 
@@ -114,7 +115,8 @@ class Trainings:
 def _evaluation(outcome: Outcome) -> Evaluation:
     from jaxevo.run.evaluator import Evaluation
 
+    place = Place(outcome.where, outcome.attempt, outcome.lost)
     if outcome.value is not None:
-        return Evaluation(**outcome.value)
+        return Evaluation(**{**outcome.value, "place": place})
     seconds = {"train": outcome.seconds}
-    return Evaluation(None, outcome.failure, outcome.details, seconds=seconds)
+    return Evaluation(None, outcome.failure, outcome.details, seconds=seconds, place=place)

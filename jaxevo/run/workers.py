@@ -50,12 +50,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class _File:
-    """Arrays in a file of the parent."""
+class ArrayFile:
+    """Arrays in an `.npz` file of this machine."""
 
     path: str
 
     def load(self) -> dict[str, np.ndarray]:
+        """The arrays by name. Raises `OSError`."""
         with np.load(self.path, allow_pickle=False) as arrays:
             return dict(arrays)
 
@@ -113,14 +114,14 @@ class Workers:
             self._stop(worker)
         self._files.close()
 
-    def share(self, arrays: Mapping[str, np.ndarray]) -> _File:
+    def share(self, arrays: Mapping[str, np.ndarray]) -> ArrayFile:
         """Puts arrays into a file without a name, gone with this process, however that ends."""
         file = self._files.enter_context(tempfile.TemporaryFile())
         named: dict[str, Any] = dict(arrays)
         np.savez(file, **named)
         file.flush()
         # The open file is reached through /proc, since it has no name.
-        return _File(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+        return ArrayFile(f"/proc/{os.getpid()}/fd/{file.fileno()}")
 
     def submit(self, job: Job) -> None:
         """Takes a job, unless one of its key is waiting, under way, or done and not yet taken."""
