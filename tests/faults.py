@@ -66,6 +66,9 @@ def commit(fault: str) -> None:
     """Does what ends a process, or takes what it must not have."""
     if fault in _SIGNALS:
         os.kill(os.getpid(), _SIGNALS[fault])
+    elif fault == "kill parent":  # on a cluster a process of Ray, whose worker dies with it
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
     elif fault == "exit":
         os._exit(3)
     elif fault == "hang":
@@ -84,6 +87,7 @@ class TableSetup:
     plan: Plan
     attempts: pathlib.Path
     wait_for: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0  # that a candidate takes
 
     def build(self) -> Function:
         return self.evaluate
@@ -99,6 +103,7 @@ class TableSetup:
             and not (self.attempts / f"done.{self.wait_for[seed[2]]}").exists()
         ):
             time.sleep(0.001)
+        time.sleep(self.seconds)
         outcome = table_outcome(genome, seed)
         if seed[1] == 0:
             (self.attempts / f"done.{seed[2]}").touch()
