@@ -37,6 +37,14 @@ def device_name() -> str:
     return f"{cpu}, {os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
 
 
+def processor_flags() -> set[str]:
+    """The extensions that the processor has, as Linux names them; empty elsewhere."""
+    names = ("flags", "Features")  # of x86 and of ARM
+    lines = (line.partition(":") for line in _cpu_info())
+    found = (words for name, _, words in lines if name.strip() in names)
+    return set(next(found, "").split())
+
+
 def _cpu_info() -> list[str]:
     path = pathlib.Path("/proc/cpuinfo")
     return path.read_text().splitlines() if path.exists() else []

@@ -60,6 +60,7 @@ class Outcome:
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     cross_entropy: float | None = None
     loss: float | None = None
+    place: None = None
 
     def fitness(self, kind: str) -> float | None:
         """The accuracy."""
@@ -167,10 +168,11 @@ def explore_and_choose(
 
 
 def history_of(path: pathlib.Path, kind: str | None = None) -> list[dict[str, Any]]:
-    """The lines of a run's history, or of one kind, without seconds, which equal runs differ in."""
+    """The lines of a run's history, or of one kind, without what equal runs differ in."""
     lines = [json.loads(line) for line in Workdir(path).history.read_text().splitlines()]
     kept = [line for line in lines if kind in (None, line["kind"])]
-    return [{name: value for name, value in line.items() if name != "seconds"} for line in kept]
+    differing = {"seconds", "where", "attempt", "lost"}
+    return [{k: value for k, value in line.items() if k not in differing} for line in kept]
 
 
 def damage_checkpoints(path: pathlib.Path) -> None:

@@ -44,8 +44,13 @@ def random_genomes(
 
 
 def timeless(record: dict) -> dict:
-    """A record without its seconds, which differ between equal runs."""
-    return {key: value for key, value in record.items() if not key.endswith("seconds")}
+    """A record without its seconds and places, which differ between equal runs."""
+    places = ("where", "attempt", "lost")
+    return {
+        key: value
+        for key, value in record.items()
+        if not key.endswith("seconds") and key not in places
+    }
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 """Faults for tests: what goes wrong, with which candidate, and in which attempt at it.
 
 A plan names the faults of a candidate by its id, one for each attempt; `attempts` is a folder in
-which attempts are counted, since each may be another process. `build_table` stands for training,
-`build_faulty` trains.
+which attempts are counted, since each may be another process. `TableSetup` stands for training,
+`FaultySetup` trains.
 
 As a script it is the command `search` with faults, the first argument being a JSON object:
 `attempts`, a folder; `candidates`, such a plan; and `history`, `checkpoint`, `document`: which of
@@ -14,6 +14,7 @@ these writes (counted from 0) fail how.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import functools
 import itertools
@@ -27,10 +28,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from builders import Outcome, table_outcome
+from builders import table_outcome
 
 from jaxevo.config import replace
-from jaxevo.run.workers import Evaluate, Setup, build_evaluate
+from jaxevo.run.pool import Function, JobFailed
+from jaxevo.run.trainings import TrainingSetup
 from jaxevo.search_space.genome import Genome
 
 Plan = Mapping[int, tuple[str, ...]]
@@ -64,6 +66,9 @@ def commit(fault: str) -> None:
     """Does what ends a process, or takes what it must not have."""
     if fault in _SIGNALS:
         os.kill(os.getpid(), _SIGNALS[fault])
+    elif fault == "kill parent":  # on a cluster a process of Ray, whose worker dies with it
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
     elif fault == "exit":
         os._exit(3)
     elif fault == "hang":
@@ -75,35 +80,47 @@ def commit(fault: str) -> None:
         raise RuntimeError("injected")
 
 
-def build_table(
-    plan: Plan, attempts: pathlib.Path, wait_for: Mapping[int, int], setup: Setup
-) -> Evaluate:
+@dataclasses.dataclass(frozen=True)
+class TableSetup:
     """The table in place of training; those in `wait_for` wait for another candidate."""
 
-    def evaluate(genome: Genome, seed: tuple[int, ...]) -> Any:
+    plan: Plan
+    attempts: pathlib.Path
+    wait_for: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0  # that a candidate takes
+
+    def build(self) -> Function:
+        return self.evaluate
+
+    def evaluate(self, genome: Genome, seed: tuple[int, ...]) -> dict[str, Any]:
         try:
-            commit(next_fault(plan, attempts, seed))
+            commit(next_fault(self.plan, self.attempts, seed))
         except (RuntimeError, MemoryError) as error:
-            return Outcome(None, type(error).__name__, "Traceback")
+            raise JobFailed(type(error).__name__, "Traceback") from None
         while (
             seed[1] == 0
-            and seed[2] in wait_for
-            and not (attempts / f"done.{wait_for[seed[2]]}").exists()
+            and seed[2] in self.wait_for
+            and not (self.attempts / f"done.{self.wait_for[seed[2]]}").exists()
         ):
             time.sleep(0.001)
+        time.sleep(self.seconds)
         outcome = table_outcome(genome, seed)
         if seed[1] == 0:
-            (attempts / f"done.{seed[2]}").touch()
-        return outcome
-
-    return evaluate
+            (self.attempts / f"done.{seed[2]}").touch()
+        return dataclasses.asdict(outcome)
 
 
-def build_faulty(plan: Plan, attempts: pathlib.Path, setup: Setup) -> Evaluate:
-    """As `build_evaluate`, with faults."""
-    evaluate = build_evaluate(setup)
-    patch_evaluator(plan, attempts)
-    return evaluate
+@dataclasses.dataclass(frozen=True)
+class FaultySetup(TrainingSetup):
+    """Trains, with faults."""
+
+    plan: Plan = dataclasses.field(default_factory=dict)
+    attempts: pathlib.Path = pathlib.Path()
+
+    def build(self) -> Function:
+        function = super().build()
+        patch_evaluator(self.plan, self.attempts)
+        return function
 
 
 def patch_evaluator(plan: Plan, attempts: pathlib.Path) -> None:
@@ -159,12 +176,13 @@ def main() -> None:
     plan = json.loads(sys.argv.pop(1))
     from jaxevo import files
     from jaxevo.commands import search
-    from jaxevo.run import history, workers
+    from jaxevo.run import dispatch, history
     from jaxevo.training import checkpoints
 
     candidates = {int(k): tuple(faults) for k, faults in plan.get("candidates", {}).items()}
     attempts = pathlib.Path(plan["attempts"])
-    workers.build_evaluate = functools.partial(build_faulty, candidates, attempts)
+    faulty = functools.partial(FaultySetup, plan=candidates, attempts=attempts)
+    dispatch.TrainingSetup = faulty
     patch_evaluator(candidates, attempts)
     append = history.History.append
     history.History.append = failing(append, plan.get("history", {}), tear_line)
@@ -173,9 +191,11 @@ def main() -> None:
     search.start(sys.argv)
 
 
-def build_dead(setup: Setup) -> Evaluate:
+class DeadSetup:
     """A worker that does not get that far."""
-    os._exit(7)
+
+    def build(self) -> Function:
+        os._exit(7)
 
 
 if __name__ == "__main__":

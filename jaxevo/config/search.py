@@ -282,7 +282,7 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
-    """Settings of evaluating candidates on this machine.
+    """Settings of evaluating candidates in processes, on this machine or on a cluster.
 
     No result depends on them, so a run may go on with other ones.
     """
@@ -292,6 +292,14 @@ class WorkerConfig:
         "processes that evaluate candidates, so that one that dies takes nothing along; 0: this "
         "process. Several work at once on the first generation and on retraining, and with "
         "mating_pool=survivors on every generation",
+    )
+    cluster: str = setting(
+        "",
+        "a Ray cluster whose nodes evaluate candidates: local, one of this machine's cores; auto, "
+        "the one that runs here; or its head's address, such as 10.0.0.1:6379 (extra ray)",
+    )
+    gpus_per_candidate: float = setting(
+        0.0, "GPUs of a cluster's node that a candidate gets: a whole number or 1/n; 0: none"
     )
     candidate_timeout: float = setting(
         0.0, "seconds after which a worker's candidate is given up; 0: never"
@@ -305,22 +313,48 @@ class WorkerConfig:
 
     def __post_init__(self) -> None:
         check_at_least(self, 0, "workers", "candidate_timeout", "worker_memory_limit")
+        check_at_least(self, 0, "gpus_per_candidate")
         check_at_least(self, 1, "candidates_per_worker")
         for name in ("candidate_timeout", "worker_memory_limit"):
             limit = getattr(self, name)
             check(
-                self.workers > 0 or not limit,
+                self.apart or not limit,
                 name,
                 limit,
-                rule="only a worker can be ended; give --workers=1 or more",
+                rule="only a worker can be ended; give --workers=1 or more, or --cluster",
             )
+        check(
+            not (self.workers and self.cluster),
+            "workers",
+            self.workers,
+            rule=f"the nodes of --cluster={self.cluster} evaluate candidates; give either",
+        )
+        gpus = self.gpus_per_candidate
+        check(
+            not gpus or bool(self.cluster),
+            "gpus_per_candidate",
+            gpus,
+            rule="only a cluster divides GPUs; give --cluster",
+        )
+        share = 1 / gpus if 0 < gpus < 1 else gpus
+        check(
+            abs(share - round(share)) < 1e-3,
+            "gpus_per_candidate",
+            gpus,
+            rule="a candidate gets whole GPUs or 1/n of one, such as 0.5",
+        )
+
+    @property
+    def apart(self) -> bool:
+        """True if candidates are evaluated in other processes."""
+        return self.workers > 0 or bool(self.cluster)
 
     def check(self, config: SearchConfig) -> None:
         """Raises `InputError` if the search cannot be evaluated so."""
         check(
-            not self.workers or config.candidates_per_step == 1,
-            "workers",
-            self.workers,
+            not self.apart or config.candidates_per_step == 1,
+            "cluster" if self.cluster else "workers",
+            self.cluster or self.workers,
             rule=f"candidates_per_step={config.candidates_per_step} trains several candidates in "
             "one process; use either",
         )

@@ -6,11 +6,12 @@ JAX is not imported.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jaxevo.errors import printable
 from jaxevo.files import write_text
 from jaxevo.reports.run_page import render_run, write_report
+from jaxevo.run.pool import Member
 from jaxevo.run.reader import load_run
 from jaxevo.run.records import Candidate
 from jaxevo.run.remaining import Remaining
@@ -74,6 +75,10 @@ class LiveReport:
     def epoch(self, done: int, total: int) -> None:
         """Passes the epoch on."""
         self._reporter.epoch(done, total)
+
+    def members(self, members: Callable[[], Sequence[Member]]) -> None:
+        """Passes on who tells of other processes."""
+        self._reporter.members(members)
 
     def finish(self) -> bool:
         """Writes the page of the finished run with all pictures, unless it is there.

@@ -19,7 +19,7 @@ from jaxevo.errors import InputError, printable
 from jaxevo.intervals import wilson_interval
 from jaxevo.run.changes import describe
 from jaxevo.run.reader import Run
-from jaxevo.run.records import PARTS
+from jaxevo.run.records import PARTS, Candidate
 from jaxevo.run.words import accuracy_line, worth_lines
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import NUM_INPUTS, Cell
@@ -76,6 +76,18 @@ class OperatorSuccess:
     applied: int
     beat_better_parent: Rate | None  # None without parents
     survived: Rate | None  # to the next generation, of those whose generation is complete
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A machine on which candidates were trained."""
+
+    name: str
+    processes: int
+    candidates: int
+    again: int  # of them, those that took a second attempt
+    lost: int  # how often one of them was lost with a node before
+    seconds: float  # of their trainings
 
 
 def state(run: Run) -> str:
@@ -235,6 +247,28 @@ def failures(run: Run) -> dict[str, int]:
     )
 
 
+def nodes(run: Run) -> list[Node]:
+    """What each node did of the candidates that other processes trained, the busiest first."""
+    trained: dict[str, list[Candidate]] = {}
+    for candidate in run.candidates.values():
+        if candidate.place is not None:
+            trained.setdefault(candidate.place.node, []).append(candidate)
+    rows = []
+    for name, candidates in sorted(trained.items(), key=lambda item: (-len(item[1]), item[0])):
+        places = [candidate.place for candidate in candidates if candidate.place is not None]
+        rows.append(
+            Node(
+                name,
+                processes=len({place.where for place in places}),
+                candidates=len(candidates),
+                again=sum(place.attempt > 1 for place in places),
+                lost=sum(place.lost for place in places),
+                seconds=math.fsum(math.fsum(each.seconds.values()) for each in candidates),
+            )
+        )
+    return rows
+
+
 def seconds(run: Run) -> dict[str, dict[str, float]]:
     """Seconds by step of the run and, within it, by part.
 
@@ -348,6 +382,7 @@ def document(run: Run, shown: Individual | None) -> dict[str, Any]:
         "stagnation": [dataclasses.asdict(event) for event in run.replay.events],
         "retrainings": [retraining.to_dict() for retraining in run.records.retrainings],
         "failures": failures(run),
+        "nodes": [dataclasses.asdict(row) for row in nodes(run)],
         "seconds": seconds(run),
         "result": run.result.to_dict() if run.result else None,
         "classes": [dataclasses.asdict(row) for row in class_scores(run)],

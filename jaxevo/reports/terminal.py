@@ -168,6 +168,13 @@ def print_events(run: Run, console: Console) -> None:
         "number|<reason",
         rows=[(count, reason) for reason, count in summary.failures(run).items()],
     )
+    rows = [
+        (row.name, row.processes, row.candidates, row.again or "", row.lost or "")
+        + (f"{row.seconds:.1f}",)
+        for row in summary.nodes(run)
+    ]
+    headings = "<|processes|candidates|tried again|lost before|seconds"
+    show(console, "NODES  of candidates that other processes trained", headings, rows=rows)
     columns = (*summary.PARTS, "total")
     spent = [
         (step, *(f"{of[c]:.1f}" if c in of else "" for c in columns))

@@ -10,8 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from jaxevo.config import WorkerConfig
 from jaxevo.datasets import SearchData
+from jaxevo.machine import compilation_cache
 from jaxevo.run.evaluator import Evaluation, Evaluator
-from jaxevo.run.workers import Workers, start_workers
+from jaxevo.run.open_pool import open_pool
+from jaxevo.run.reporter import Reporter
+from jaxevo.run.trainings import Trainings, TrainingSetup, share_images
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 
@@ -27,7 +30,7 @@ class Dispatcher:
         workers: Train instead, if there are any.
     """
 
-    def __init__(self, evaluator: Evaluator, workers: Workers | None = None):
+    def __init__(self, evaluator: Evaluator, workers: Trainings | None = None):
         self.evaluator = evaluator
         self.workers = workers
         # Results of jobs that were done in one step with an earlier one.
@@ -36,14 +39,22 @@ class Dispatcher:
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, evaluator: Evaluator, limits: WorkerConfig, data: SearchData
+        cls, evaluator: Evaluator, limits: WorkerConfig, data: SearchData, *, reporter: Reporter
     ) -> Iterator[Dispatcher]:
-        """Opens a dispatcher with `limits.workers` workers, which end with the block."""
-        if not limits.workers:
+        """Opens a dispatcher with the workers that the limits ask for, which end with the block.
+
+        Raises `InputError` if their cluster cannot be joined.
+        """
+        if not limits.apart:
             yield cls(evaluator)
             return
-        with start_workers(limits, evaluator.config, data, subset=evaluator.data.subset) as workers:
-            yield cls(evaluator, workers)
+        with open_pool(limits, reporter.message) as pool:
+            reporter.members(pool.members)
+            images = share_images(pool, data, evaluator.data.subset)
+            # A node of a cluster has its own folder of programs.
+            cache = None if limits.cluster else compilation_cache()
+            setup = TrainingSetup(evaluator.config, data.num_classes, images, cache)
+            yield cls(evaluator, Trainings(pool, setup))
 
     def evaluate(self, jobs: Sequence[Job]) -> Evaluation:
         """Returns the result of the first job.
@@ -68,7 +79,7 @@ class Dispatcher:
         evaluations = self.evaluator.evaluate_several(genomes, seeds)
         self._ahead |= dict(zip(seeds, evaluations, strict=True))
 
-    def _by_workers(self, jobs: Sequence[Job], workers: Workers) -> Evaluation:
+    def _by_workers(self, jobs: Sequence[Job], workers: Trainings) -> Evaluation:
         """Workers overlap, so only this process's waiting time counts as training."""
         for job in jobs:
             workers.submit(*job)

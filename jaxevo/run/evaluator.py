@@ -16,6 +16,7 @@ import numpy as np
 from jaxevo.config import SearchConfig
 from jaxevo.datasets import Images
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.records import Place
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 from jaxevo.seeds import Seed
@@ -53,6 +54,7 @@ class Evaluation:
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     cross_entropy: float | None = None  # on the same images as the accuracy, in nats
     loss: float | None = None  # of the training, mean over its epochs
+    place: Place | None = None  # None: this process
 
     def fitness(self, kind: str) -> float | None:
         """The fitness of this kind (`config.FITNESSES`); None for a failure.

@@ -184,6 +184,7 @@ class Explorer:
                 multiply_adds=size.multiply_adds,
                 reused=trained.id,
                 seconds={},
+                place=None,
             )
         else:
             evaluation = self.evaluate(self._jobs(waiting))
@@ -197,6 +198,7 @@ class Explorer:
                 accuracy=evaluation.accuracy,
                 cross_entropy=evaluation.cross_entropy,
                 loss=evaluation.loss,
+                place=evaluation.place,
             )
         self.ledger.add_candidate(record)
         return record

@@ -20,6 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxevo.config import SearchConfig
+from jaxevo.run.crew import Crew
+from jaxevo.run.pool import Member
 from jaxevo.run.records import Candidate
 from jaxevo.run.remaining import Remaining
 from jaxevo.run.words import format_duration
@@ -77,6 +79,7 @@ class RunReporter:
         self._epoch = ""
         self._last = self._begin
         self._left = 0.0
+        self._crew: Crew | None = None  # where other processes train
 
     @contextmanager
     def live(self) -> Iterator[RunReporter]:
@@ -116,8 +119,14 @@ class RunReporter:
         """Advances the display; nothing is printed without a terminal."""
         self._epoch = f"epoch {done}/{total}"
 
+    def members(self, members: Callable[[], Sequence[Member]]) -> None:
+        """Shows the processes that train."""
+        self._crew = Crew(members, self._clock)
+
     def candidate(self, candidate: Candidate, strategy: Strategy) -> None:
         """Advances the display; without a terminal, a line a candidate."""
+        if self._crew is not None:
+            self._crew.add(candidate)
         self._done += 1
         self._hits += candidate.reused is not None
         self._failures += candidate.failure is not None
@@ -163,7 +172,9 @@ class RunReporter:
         doing.append(f"{format_duration(now - self._begin)} so far")
         doing.append(self._left_in_words(now - self._last))
         width = self.console.width
-        return [*_fitted(self._note.split(", "), width), *_fitted(doing, width)]
+        crew = self._crew.words() if self._crew is not None else []
+        parts = (self._note.split(", "), doing, crew)
+        return [line for each in parts for line in _fitted(each, width)]
 
     def _event(self) -> None:
         """Takes note that something has happened, and of the time left at that moment."""

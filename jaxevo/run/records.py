@@ -28,6 +28,30 @@ PARTS = ("compile", "train", "evaluate")  # of the seconds that a training took
 
 
 @dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a candidate was trained, if not in the process of its run; no result depends on it."""
+
+    where: str  # node and process, as `node/process`
+    attempt: int = 1  # which one this was; earlier ones crashed, hung or raised an exception
+    lost: int = 0  # how many more were lost with their nodes
+
+    @property
+    def node(self) -> str:
+        """Name of the node."""
+        return self.where.rpartition("/")[0] or self.where
+
+    @classmethod
+    def read(cls, fields: CheckedFields) -> Place | None:
+        """Reads it from a candidate's line, which may have none. Raises `FileError`."""
+        if "where" not in fields.data:
+            return None
+        attempt, lost = fields.take("attempt", int), fields.take("lost", int)
+        if attempt < 1 or lost < 0:
+            raise fields.error(f"attempt {attempt} and lost {lost} are not counts of attempts")
+        return cls(fields.take("where", str), attempt, lost)
+
+
+@dataclasses.dataclass(frozen=True)
 class Candidate:
     """An individual that was evaluated, that reused a fitness, or that failed."""
 
@@ -42,6 +66,7 @@ class Candidate:
     accuracy: float | None = None
     cross_entropy: float | None = None  # None in histories before version 0.4.0 too
     loss: float | None = None  # of the training itself, mean over its epochs; None as before
+    place: Place | None = None
 
     @property
     def id(self) -> int:
@@ -66,6 +91,7 @@ class Candidate:
         line |= {"loss": self.loss}
         line |= {"reused": self.reused, "failure": self.failure}
         line |= {"seconds": {part: round(value, 4) for part, value in self.seconds.items()}}
+        line |= dataclasses.asdict(self.place) if self.place else {}
         return line | ({"traceback": self.traceback} if self.traceback else {})
 
     @classmethod
@@ -88,6 +114,7 @@ class Candidate:
             accuracy=accuracy,
             cross_entropy=cross_entropy,
             loss=loss,
+            place=Place.read(fields),
         )
 
 

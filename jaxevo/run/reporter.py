@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from jaxevo.run.pool import Member
 from jaxevo.run.records import Candidate
 from jaxevo.run.remaining import Remaining
 from jaxevo.strategies.base import Strategy
@@ -36,6 +38,10 @@ class Reporter(Protocol):
         """An epoch of a candidate's training is done."""
         ...
 
+    def members(self, members: Callable[[], Sequence[Member]]) -> None:
+        """Other processes train; `members` tells at any time which there are."""
+        ...
+
 
 class Silent:
     """Keeps the messages and shows nothing."""
@@ -60,4 +66,7 @@ class Silent:
         """Shows nothing."""
 
     def epoch(self, done: int, total: int) -> None:
+        """Shows nothing."""
+
+    def members(self, members: Callable[[], Sequence[Member]]) -> None:
         """Shows nothing."""

@@ -205,7 +205,8 @@ def _explore_and_choose(
             reporter.message(line)
         reporter.message(describe_estimate(evaluator, remaining))
     # Evaluate the candidates, then train the best again.
-    with Dispatcher.open(evaluator, task.workers, task.data) as dispatcher:
+    opened = Dispatcher.open(evaluator, task.workers, task.data, reporter=reporter)
+    with opened as dispatcher:
         explorer = Explorer(
             config=task.config,
             ledger=ledger,

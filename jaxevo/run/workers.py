@@ -1,10 +1,10 @@
-"""Evaluation of candidates in worker processes, so that one that crashes harms no other.
+"""Worker processes of this machine, so that a job that crashes harms no other.
 
-A candidate that hangs or eats all memory harms no other either.
+A job that hangs or eats all memory harms no other either.
 
 Each worker is a spawned process at the end of a pipe of its own and shares no lock with anyone.
 However and whenever a worker ends, while starting and idle included, its pipe ends with it. Its
-candidate is tried once more in a fresh process, and only that candidate fails if it does so again.
+job is tried once more in a fresh process, and only that job fails if it does so again.
 (Of the ready-made pools, `concurrent.futures` and `loky` lose every running task with one process;
 `pebble` loses but one, yet breaks when a starting or an idle process is killed:
 docs/reliability.md.)
@@ -20,55 +20,52 @@ import ctypes
 import dataclasses
 import multiprocessing
 import os
+import platform
 import resource
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jaxevo.config import SearchConfig, WorkerConfig
-from jaxevo.datasets import Images, SearchData
-from jaxevo.errors import InputError
-from jaxevo.search_space.genome import Genome
-from jaxevo.seeds import Seed
+from jaxevo.config import WorkerConfig
+from jaxevo.run.pool import (
+    ATTEMPTS,
+    Function,
+    Job,
+    Key,
+    Member,
+    Outcome,
+    Setup,
+    WorkerError,
+    carry_out,
+    failure_in_words,
+)
 
-if TYPE_CHECKING:
-    from jaxevo.run.evaluator import Evaluation
-
-_ATTEMPTS = 2
-_MAX_FAILED_STARTS = 3  # in a row; then something other than a candidate ends the workers
+_MAX_FAILED_STARTS = 3  # in a row; then something other than a job ends the workers
 _PR_SET_PDEATHSIG = 1
 
 
-class WorkerError(InputError):
-    """Workers do not even start."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Setup:
-    """Data and settings that a worker is given once, at its start."""
+class ArrayFile:
+    """Arrays in an `.npz` file of this machine."""
 
-    config: SearchConfig
-    num_classes: int
-    # File with the training and validation images, their labels, and the subset to train on.
-    arrays: str
-    compilation_cache: str | None
+    path: str
 
-
-Evaluate = Callable[[Genome, Seed], "Evaluation"]
-Build = Callable[[Setup], Evaluate]
+    def load(self) -> dict[str, np.ndarray]:
+        """The arrays by name. Raises `OSError`."""
+        with np.load(self.path, allow_pickle=False) as arrays:
+            return dict(arrays)
 
 
 @dataclasses.dataclass
-class _Job:
-    """A candidate on its way."""
+class _Task:
+    """A job on its way."""
 
-    genome: Genome
-    seed: Seed
+    job: Job
     problems: list[str] = dataclasses.field(default_factory=list)  # of each attempt that failed
     seconds: float = 0.0
 
@@ -77,32 +74,33 @@ class _Job:
 class _Worker:
     process: Any
     pipe: connection.Connection
-    left: int  # candidates until it is replaced
-    ready: bool = False
-    job: _Job | None = None
+    where: str
+    left: int  # jobs until it is replaced
+    setup: Setup  # that it was given last
+    ready: bool = False  # whether it has built that
+    task: _Task | None = None
     begin: float = 0.0
 
 
 class Workers:
-    """Evaluates candidates in at most `limits.workers` processes.
+    """A `Pool` of at most `limits.workers` processes.
 
     Processes are started when there is work, and dead ones are replaced. Nothing happens in the
-    background: calls of `result` drive all of it. A training is known by its seed, which no other
-    shares. The object is to be closed, as by `with`; a process that ends without closing it takes
-    its workers along.
+    background: calls of `submit` and `result` drive all of it. A process that ends without closing
+    it takes its workers along.
 
     Args:
-        limits: How many processes, and what a candidate may take.
-        setup: Given to `build` in each worker.
-        build: Makes, in the worker, the function that evaluates; importable from there.
+        limits: How many processes, and what a job may take.
     """
 
-    def __init__(self, limits: WorkerConfig, setup: Setup, build: Build):
-        self.limits, self.setup, self.build = limits, setup, build
+    def __init__(self, limits: WorkerConfig):
+        self.limits = limits
         self._workers: list[_Worker] = []
-        self._queue: collections.deque[_Job] = collections.deque()
-        self._done: dict[Seed, Evaluation] = {}
+        self._queue: collections.deque[_Task] = collections.deque()
+        self._known: set[Key] = set()  # waiting, under way, or done and not yet taken
+        self._done: dict[Key, Outcome] = {}
         self._failed_starts = 0
+        self._files = contextlib.ExitStack()
 
     def __enter__(self) -> Workers:
         return self
@@ -114,106 +112,135 @@ class Workers:
         """Ends all workers, whatever they are doing."""
         for worker in list(self._workers):
             self._stop(worker)
+        self._files.close()
 
-    def submit(self, genome: Genome, seed: Seed) -> None:
-        """Submits a genome for evaluation, unless its training is under way already."""
-        jobs = [*self._queue, *(worker.job for worker in self._workers if worker.job)]
-        if seed not in self._done and all(job.seed != seed for job in jobs):
-            self._queue.append(_Job(genome, seed))
+    def share(self, arrays: Mapping[str, np.ndarray]) -> ArrayFile:
+        """Puts arrays into a file without a name, gone with this process, however that ends."""
+        file = self._files.enter_context(tempfile.TemporaryFile())
+        named: dict[str, Any] = dict(arrays)
+        np.savez(file, **named)
+        file.flush()
+        # The open file is reached through /proc, since it has no name.
+        return ArrayFile(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+
+    def submit(self, job: Job) -> None:
+        """Takes a job, unless one of its key is waiting, under way, or done and not yet taken."""
+        if job.key not in self._known:
+            self._known.add(job.key)
+            self._queue.append(_Task(job))
             self._assign()
 
-    def result(self, seed: Seed) -> Evaluation:
-        """Waits for the result of a submitted training.
+    def result(self, key: Key) -> Outcome:
+        """Waits for the outcome of a job that was submitted, and forgets the job.
 
-        Raises `WorkerError` if workers end before they have begun.
+        Raises:
+            KeyError: No such job was submitted, or its outcome was taken before.
+            WorkerError: Workers end before they have begun.
         """
-        while seed not in self._done:
+        if key not in self._known:
+            raise KeyError(key)
+        while key not in self._done:
             self._assign()
-            # Take the messages that come, waiting at most until a candidate has taken too long.
+            # Take the messages that come, waiting at most until a job has taken too long.
             for pipe in connection.wait(
                 [worker.pipe for worker in self._workers], self._until_deadline()
             ):
                 self._receive(next(worker for worker in self._workers if worker.pipe is pipe))
-            # End the workers whose candidates have taken too long.
+            # End the workers whose jobs have taken too long.
             for worker in [worker for worker in self._workers if self._left(worker) <= 0]:
-                self._give_up(
-                    worker,
-                    f"it took longer than --candidate_timeout={self.limits.candidate_timeout:g}",
-                )
-        return self._done.pop(seed)
+                limit = self.limits.candidate_timeout
+                self._give_up(worker, f"it took longer than --candidate_timeout={limit:g}")
+        self._known.remove(key)
+        return self._done.pop(key)
+
+    def members(self) -> list[Member]:
+        """The workers there are; another thread may ask."""
+        now = time.monotonic()
+        busy = [(worker.where, worker.task, worker.begin) for worker in tuple(self._workers)]
+        return [
+            Member(where, task.job.key, now - begin) if task else Member(where)
+            for where, task, begin in busy
+        ]
 
     def _assign(self) -> None:
         """Gives waiting jobs to idle workers, and starts those that are missing."""
         for worker in list(self._workers):
-            if self._queue and worker.ready and worker.job is None:
-                worker.job, worker.begin = self._queue.popleft(), time.monotonic()
-                try:
-                    worker.pipe.send((worker.job.genome.to_dict(), worker.job.seed))
-                except OSError:  # it ended while idle, which is no fault of this candidate
-                    self._queue.appendleft(worker.job)
-                    worker.job = None
-                    self._stop(worker)
+            if self._queue and worker.ready and worker.task is None:
+                self._give(worker)
         # Start workers for the jobs that idle and starting workers leave over.
-        free = sum(worker.job is None for worker in self._workers)
+        free = sum(worker.task is None for worker in self._workers)
         for _ in range(min(len(self._queue) - free, self.limits.workers - len(self._workers))):
             self._start()
+
+    def _give(self, worker: _Worker) -> None:
+        """Gives the first waiting job to an idle worker, or before that the setup of the job."""
+        task = self._queue[0]
+        try:
+            if worker.setup != task.job.setup:
+                worker.setup, worker.ready = task.job.setup, False
+                worker.pipe.send(("setup", worker.setup))
+                return
+            worker.pipe.send(("job", task.job.arguments))
+        except OSError:  # it ended while idle, which is no fault of this job
+            self._stop(worker)
+            return
+        worker.task, worker.begin = self._queue.popleft(), time.monotonic()
 
     def _start(self) -> None:
         # A fork of a process that uses JAX can deadlock.
         spawn = multiprocessing.get_context("spawn")
         pipe, other = spawn.Pipe()
+        setup = self._queue[0].job.setup
         process = spawn.Process(
             target=_work,
-            args=(other, self.setup, self.build),
+            args=(other, setup),
             kwargs={"memory_limit": self.limits.worker_memory_limit, "parent": os.getpid()},
             name="jaxevo worker",
             daemon=True,
         )
         process.start()
         other.close()  # the pipe ends with the process
-        self._workers.append(_Worker(process, pipe, self.limits.candidates_per_worker))
+        where = f"{platform.node()}/{process.pid}"
+        left = self.limits.candidates_per_worker
+        self._workers.append(_Worker(process, pipe, where, left=left, setup=setup))
 
     def _receive(self, worker: _Worker) -> None:
         """Takes a worker's message, or notices its end.
 
-        A worker says that it is ready, or how its candidate did; its end says that it has died.
+        A worker says that it is ready, or how its job went; its end says that it has died.
         """
         try:
             message = worker.pipe.recv()
         except (EOFError, OSError):
             return self._give_up(worker, _how_it_ended(worker.process))
-        if worker.job is None:
+        if worker.task is None:
             worker.ready, self._failed_starts = True, 0
-            return
-        self._finish(worker, message)
+        elif "failure" in message:
+            # The worker is replaced, as it may itself have used up what the job lacked.
+            self._give_up(worker, message["failure"], message["details"])
+        else:
+            self._finish(worker, worker.task, message["value"])
 
-    def _finish(self, worker: _Worker, message: dict[str, Any]) -> None:
-        """Takes a worker's result.
-
-        After an exception the worker is replaced, as it may itself have used up what the training
-        lacked.
-        """
-        from jaxevo.run.evaluator import Evaluation
-
-        evaluation, job = Evaluation(**message), worker.job
-        assert job is not None
-        if evaluation.details is not None and len(job.problems) + 1 < _ATTEMPTS:
-            return self._give_up(worker, evaluation.failure or "")
-        self._done[job.seed], worker.job = evaluation, None
+    def _finish(self, worker: _Worker, task: _Task, value: Mapping[str, Any]) -> None:
+        """Takes a job's value; its worker is replaced once it has had its number of jobs."""
+        seconds = task.seconds + time.monotonic() - worker.begin
+        attempt = len(task.problems) + 1
+        self._done[task.job.key] = Outcome(
+            value, seconds=seconds, where=worker.where, attempt=attempt
+        )
+        worker.task = None
         worker.left -= 1
-        if evaluation.details is not None or worker.left == 0:
+        if worker.left == 0:
             self._stop(worker)
 
-    def _give_up(self, worker: _Worker, problem: str) -> None:
-        """Ends a worker; its candidate is tried again, or has failed.
+    def _give_up(self, worker: _Worker, problem: str, details: str | None = None) -> None:
+        """Ends a worker; its job is tried again, or has failed.
 
         Raises `WorkerError` after too many starts.
         """
-        from jaxevo.run.evaluator import Evaluation
-
-        job = worker.job
+        task = worker.task
         self._stop(worker)
-        if job is None:
+        if task is None:
             self._failed_starts += not worker.ready
             if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise WorkerError(
@@ -222,18 +249,16 @@ class Workers:
                     "--worker_memory_limit large enough?"
                 )
             return
-        # Try the candidate again, or record its failure.
-        job.problems.append(problem)
-        job.seconds += time.monotonic() - worker.begin
-        if len(job.problems) < _ATTEMPTS:
-            self._queue.appendleft(job)
+        # Try the job again, or record its failure.
+        task.problems.append(problem)
+        task.seconds += time.monotonic() - worker.begin
+        if len(task.problems) < ATTEMPTS:
+            self._queue.appendleft(task)
             return
-        reason = (
-            f"{problem}, twice"
-            if len(set(job.problems)) == 1
-            else "; tried again: ".join(job.problems)
+        words = failure_in_words(task.problems, details)
+        self._done[task.job.key] = Outcome(
+            None, words, details, seconds=task.seconds, where=worker.where, attempt=ATTEMPTS
         )
-        self._done[job.seed] = Evaluation(None, reason, seconds={"train": job.seconds})
 
     def _stop(self, worker: _Worker) -> None:
         self._workers.remove(worker)
@@ -243,8 +268,8 @@ class Workers:
         worker.process.close()
 
     def _left(self, worker: _Worker) -> float:
-        """Seconds until a worker's candidate has taken too long."""
-        if worker.job is None or not self.limits.candidate_timeout:
+        """Seconds until a worker's job has taken too long."""
+        if worker.task is None or not self.limits.candidate_timeout:
             return float("inf")
         return worker.begin + self.limits.candidate_timeout - time.monotonic()
 
@@ -262,76 +287,33 @@ def _how_it_ended(process: Any) -> str:
     return f"its process ended by {name}{hint}"
 
 
-def _work(
-    pipe: connection.Connection, setup: Setup, build: Build, *, memory_limit: int, parent: int
-) -> None:
+def limit_memory(mebibytes: int) -> None:
+    """Limits the writable memory of this process; 0: no limit.
+
+    JAX reserves many times the address space that it uses, so that is not limited.
+    """
+    if mebibytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (mebibytes << 20, mebibytes << 20))
+
+
+def _work(pipe: connection.Connection, setup: Setup, *, memory_limit: int, parent: int) -> None:
     """A worker's life."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # even while a candidate hangs
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # even while a job hangs
     if os.getppid() != parent:
         return
     # A terminal sends the interrupt to all processes; the parent ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The limit is on writable memory: JAX reserves many times the address space that it uses.
-    if memory_limit:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_limit << 20, memory_limit << 20))
-    # Load the data, tell the parent that this worker is ready, and evaluate what it sends.
-    evaluate = build(setup)
+    limit_memory(memory_limit)
+    # Build what the jobs need, tell the parent that this worker is ready, and do what it sends.
+    function: Function = setup.build()
     pipe.send(None)
     while True:
         try:
-            genome, seed = pipe.recv()
+            kind, given = pipe.recv()
         except EOFError:
             return
-        pipe.send(dataclasses.asdict(evaluate(Genome.from_dict(genome), seed)))
-
-
-def build_evaluate(setup: Setup) -> Evaluate:
-    """`Evaluator.evaluate` on the setup's data.
-
-    Programs are compiled before the first candidate's time begins to run.
-    """
-    from jaxevo.machine import keep_compiled
-    from jaxevo.networks.builder import NetworkBuilder
-    from jaxevo.run.evaluator import Evaluator, class_weights
-    from jaxevo.training.data import TrainingData
-
-    if setup.compilation_cache:
-        keep_compiled(setup.compilation_cache)
-    # Read the data from the file of the parent.
-    with np.load(setup.arrays, allow_pickle=False) as arrays:
-        train = Images(arrays["train_images"], arrays["train_labels"])
-        validation = Images(arrays["validation_images"], arrays["validation_labels"])
-        weights = class_weights(setup.config, train.labels, setup.num_classes)
-        data = TrainingData.of(train, arrays["subset"], weights)
-    # Build the evaluator, and compile the program that all genomes share.
-    builder = NetworkBuilder.for_images(setup.config.network, train.images, setup.num_classes)
-    evaluator = Evaluator(setup.config, builder, data, validation=validation)
-    evaluator.warm_up()
-    return evaluator.evaluate
-
-
-@contextlib.contextmanager
-def start_workers(
-    limits: WorkerConfig, config: SearchConfig, data: SearchData, *, subset: np.ndarray
-) -> Iterator[Workers]:
-    """Workers that train as `Evaluator` does on this data, and end with the block.
-
-    The data goes through a file without a name, which is gone with this process, however that ends.
-    """
-    from jaxevo.machine import compilation_cache
-
-    with tempfile.TemporaryFile() as file:
-        np.savez(
-            file,
-            train_images=data.train.images,
-            train_labels=data.train.labels,
-            validation_images=data.validation.images,
-            validation_labels=data.validation.labels,
-            subset=subset,
-        )
-        file.flush()
-        # The open file is reached through /proc, since it has no name.
-        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
-        setup = Setup(config, data.num_classes, path, compilation_cache())
-        with Workers(limits, setup, build_evaluate) as workers:
-            yield workers
+        if kind == "setup":
+            function = given.build()
+            pipe.send(None)
+        else:
+            pipe.send(carry_out(function, given))

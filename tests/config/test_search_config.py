@@ -58,6 +58,25 @@ def test_limits_of_a_candidate_need_a_worker():
         assert flatten(replace(WorkerConfig(), {name: 5, "workers": 1}))[name] == 5
 
 
+def test_a_cluster_takes_the_place_of_workers_and_divides_gpus():
+    assert not WorkerConfig().apart
+    assert WorkerConfig(workers=1).apart and WorkerConfig(cluster="auto").apart
+    assert WorkerConfig(cluster="auto", candidate_timeout=5.0).candidate_timeout == 5
+    for gpus in (0.5, 0.333333, 0.25, 1.0, 2.0):
+        WorkerConfig(cluster="auto", gpus_per_candidate=gpus)
+    for wrong, words in (
+        ({"workers": 2, "cluster": "auto"}, "workers=2 .*--cluster=auto evaluate.* give either"),
+        ({"gpus_per_candidate": 1.0}, "gpus_per_candidate=1.0 .*give --cluster"),
+        ({"cluster": "auto", "gpus_per_candidate": 0.4}, "gpus_per_candidate=0.4 .*1/n of one"),
+        ({"cluster": "auto", "gpus_per_candidate": 1.5}, "gpus_per_candidate=1.5 .*1/n of one"),
+    ):
+        with pytest.raises(InputError, match=words):
+            WorkerConfig(**wrong)
+    several = {"candidates_per_step": 2, "engine": "universal", "mating_pool": "survivors"}
+    with pytest.raises(InputError, match="cluster=auto is not possible: candidates_per_step=2"):
+        WorkerConfig(cluster="auto").check(replace(SearchConfig(), several))
+
+
 def test_workers_train_candidates_one_by_one():
     several = {"candidates_per_step": 2, "engine": "universal", "mating_pool": "survivors"}
     config = replace(SearchConfig(), several)

@@ -74,8 +74,13 @@ def summarize_run(workdir: pathlib.Path) -> dict:
 
 
 def timeless(record: dict) -> dict:
-    """A record without its seconds, which differ between equal runs."""
-    return {key: value for key, value in record.items() if not key.endswith("seconds")}
+    """A record without its seconds and places, which differ between equal runs."""
+    places = ("where", "attempt", "lost")
+    return {
+        key: value
+        for key, value in record.items()
+        if not key.endswith("seconds") and key not in places
+    }
 
 
 def weight_digests(folder: pathlib.Path) -> dict[str, str]:

@@ -200,6 +200,20 @@ def test_a_run_of_one_generation(tmp_path):
     assert [row.operator for row in summary.operator_success(run)] == ["random"]
 
 
+def test_nodes_are_told_with_what_they_did(tmp_path):
+    records = table_records()
+    assert summary.nodes(load_run(write_run(tmp_path / "here", records))) == []
+    places = [("n1/5", 1, 0), ("n1/6", 2, 0), ("n2/5", 1, 2)]
+    for record, place in zip(records, places, strict=False):
+        record |= dict(zip(("where", "attempt", "lost"), place, strict=True))
+    run = load_run(write_run(tmp_path / "nodes", records))
+    spent = sum(records[0]["seconds"].values())
+    first, second = summary.nodes(run)
+    assert first == summary.Node("n1", 2, 2, 1, 0, seconds=first.seconds)
+    assert second == summary.Node("n2", 1, 1, 0, 2, seconds=spent)
+    assert summary.document(run, None)["nodes"][1]["name"] == "n2"
+
+
 def test_text_of_a_record_cannot_control_the_terminal(tmp_path):
     records = table_records()
     records[1]["failure"] = "red \x1b[31m\nand \ud800"

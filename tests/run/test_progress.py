@@ -12,8 +12,9 @@ from builders import chain
 from rich.console import Console
 
 from jaxevo.config import EvolutionConfig, SearchConfig, replace
+from jaxevo.run.pool import Member
 from jaxevo.run.progress import RunReporter, reading
-from jaxevo.run.records import Candidate
+from jaxevo.run.records import Candidate, Place
 from jaxevo.strategies.individual import Individual
 
 EVOLUTION = EvolutionConfig(
@@ -100,6 +101,15 @@ def test_reasons_are_shown_as_they_are(reason: str, terminal: bool):
     with reporter.live():
         reporter.candidate(candidate(0, failure=reason), strategy(None))
     assert f"failed: {reason}" in file.getvalue()
+
+
+def test_other_processes_are_shown_with_what_they_are_at():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    reporter = RunReporter(CONFIG, console, Clock())
+    reporter.begin(Left())  # type: ignore[arg-type]
+    reporter.members(lambda: [Member("n1", (0, 0, 12)), Member("n2")])
+    reporter.candidate(candidate(0, fitness=0.5, place=Place("n1/7", lost=1)), strategy(0.5))
+    assert frame(reporter, console)[-1] == "n1: 12, n2: idle, 1 lost with nodes"
 
 
 class Clock:

@@ -10,7 +10,7 @@ from builders import chain
 
 from jaxevo.checked import CheckedFields
 from jaxevo.files import FileError
-from jaxevo.run.records import Candidate, Change, Retraining, Stagnation, Stop
+from jaxevo.run.records import Candidate, Change, Place, Retraining, Stagnation, Stop
 from jaxevo.strategies.individual import Individual
 
 
@@ -36,12 +36,22 @@ def read_back(line: dict[str, Any]) -> CheckedFields:
         Candidate(individual(2, 1.0, parents=(0, 0)), 10, 100, seconds={"train": 1.5}),
         Candidate(individual(2), 10, 100, reused=0),
         Candidate(individual(2, None), 10, 100, failure="its process ended"),
+        Candidate(individual(2), 10, 100, place=Place("n1/17", attempt=2, lost=3)),
     ],
 )
 def test_candidates_are_read_back_as_they_were_written(candidate: Candidate):
     line = candidate.to_dict()
     assert line["kind"] == "individual" and "traceback" not in line
     assert Candidate.read(read_back(line), EARLIER) == candidate
+
+
+def test_a_place_is_of_a_node_and_its_numbers_are_counts():
+    assert (Place("n1/17").node, Place("n1").node) == ("n1", "n1")
+    line = Candidate(individual(2), 10, 100, place=Place("n1/17")).to_dict()
+    assert "where" not in Candidate(individual(2), 10, 100).to_dict()
+    for wrong in ({"attempt": 0}, {"lost": -1}):
+        with pytest.raises(FileError, match="not counts of attempts"):
+            Candidate.read(read_back(line | wrong), EARLIER)
 
 
 def test_seconds_of_candidates_are_rounded_and_tracebacks_are_written_for_people():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import functools
 import itertools
 import json
 import os
@@ -26,8 +25,9 @@ from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.result import Result
 from jaxevo.run.search import Task, find_winner, run_search
+from jaxevo.run.trainings import Trainings
 from jaxevo.run.workdir import Workdir
-from jaxevo.run.workers import Setup, Workers
+from jaxevo.run.workers import Workers
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training import checkpoints
 
@@ -290,12 +290,11 @@ class Idle:
 
 
 @contextlib.contextmanager
-def by_workers(number: int, build: Any):
-    """Evaluates in so many workers as `build` makes it."""
-    setup = Setup(SMALL, 10, "", None)
+def by_workers(number: int, setup: Any):
+    """Evaluates in so many workers by the setup's function."""
     evaluator: Any = Idle()
-    with Workers(WorkerConfig(workers=number), setup, build) as workers:
-        yield Dispatcher(evaluator, workers).evaluate
+    with Workers(WorkerConfig(workers=number)) as pool:
+        yield Dispatcher(evaluator, Trainings(pool, setup)).evaluate
 
 
 @pytest.mark.parametrize(("number", "wait_for"), [(1, {}), (2, {}), (2, {0: 3})])
@@ -304,8 +303,7 @@ def test_workers_write_the_same_history_in_whatever_order_they_end(tmp_path, num
     winner = explore_and_choose(tmp_path / "whole", config)
     attempts, path = tmp_path / "attempts", tmp_path / "run"
     attempts.mkdir()
-    build = functools.partial(faults.build_table, {}, attempts, wait_for)
-    with by_workers(number, build) as evaluate:
+    with by_workers(number, faults.TableSetup({}, attempts, wait_for)) as evaluate:
         assert explore_and_choose(path, config, evaluate=evaluate) == winner
     assert history_of(path) == history_of(tmp_path / "whole")
     ended = sorted(attempts.glob("done.*"), key=lambda file: file.stat().st_mtime_ns)
@@ -315,8 +313,7 @@ def test_workers_write_the_same_history_in_whatever_order_they_end(tmp_path, num
 
 def test_a_candidate_whose_worker_dies_twice_has_failed_and_is_not_reused(tmp_path):
     plan = {2: ("kill", "kill"), 3: ("kill",), 6: ("segfault", "segfault"), 9: ("raise", "exit")}
-    build = functools.partial(faults.build_table, plan, tmp_path, {})
-    with by_workers(1, build) as evaluate:
+    with by_workers(1, faults.TableSetup(plan, tmp_path)) as evaluate:
         explore_and_choose(tmp_path / "run", evaluate=evaluate)
     records = {record["id"]: record for record in history_of(tmp_path / "run", "individual")}
     assert "SIGKILL" in records[2]["failure"] and "SIGSEGV" in records[6]["failure"]
