@@ -290,8 +290,8 @@ class WorkerConfig:
     workers: int = setting(
         0,
         "processes that evaluate candidates, so that one that dies takes nothing along; 0: this "
-        "process. Several work at once on the first generation and on retraining, and with "
-        "mating_pool=survivors on every generation",
+        "process. Several work at once on the first generation and on retraining, and with a lag "
+        "all the time",
     )
     cluster: str = setting(
         "",

@@ -6,11 +6,13 @@ any number of them. So `auto` is settled once, when a run begins.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.config.presets import complete
+from jaxevo.errors import InputError
 from jaxevo.run.workdir import Workdir
 
 AUTO = "auto"
@@ -31,19 +33,32 @@ def settle_lag(
         return dict(settings)
     lag = settings["lag"]
     if lag == AUTO:
-        begun = complete(workdir.read_config()["config"]) if workdir.config.exists() else {}
-        lag = begun.get("lag", max(1, _PER_WORKER * limits.workers))
+        if workdir.config.exists():
+            lag = complete(workdir.read_config()["config"])["lag"]
+        else:
+            lag = max(1, _PER_WORKER * _workers(limits))
     needed = {"mating_pool": "growing"} if lag != 1 else {}
     return needed | dict(settings) | {"lag": lag}
 
 
-def describe_lag(config: SearchConfig, workers: int) -> list[str]:
+def _workers(limits: WorkerConfig) -> int:
+    """Number of processes that train. Raises `InputError` where it is not known."""
+    if limits.cluster not in ("", "local"):
+        raise InputError(
+            f"lag={AUTO} cannot tell how many processors --cluster={limits.cluster} will have: "
+            "give a number, about twice as many"
+        )
+    return len(os.sched_getaffinity(0)) if limits.cluster else limits.workers
+
+
+def describe_lag(config: SearchConfig, limits: WorkerConfig) -> list[str]:
     """What a person should know of L: that it is too small for the workers, or too large."""
     evolution, lines = config.evolution, []
+    workers = 2 if limits.cluster else limits.workers  # of a cluster two at least
     if evolution.mating_pool == "growing" and workers > evolution.lag:
         lines.append(
-            f"lag={evolution.lag} lets {evolution.lag} of {workers} workers train at once after "
-            f"the first generation; --lag={AUTO} would be {_PER_WORKER * workers}"
+            f"lag={evolution.lag} lets so many candidates train at once after the first "
+            "generation, and other processors wait; give --lag=, about twice the processors"
         )
     if evolution.lag > max(1, _LARGE * config.num_candidates):
         share = evolution.lag / config.num_candidates

@@ -201,7 +201,7 @@ def _explore_and_choose(
         reporter.message(describe_search_engine(task.config))
         if task.fitted and task.fitted.description:
             reporter.message(task.fitted.description)
-        for line in describe_lag(task.config, task.workers.workers):
+        for line in describe_lag(task.config, task.workers):
             reporter.message(line)
         reporter.message(describe_estimate(evaluator, remaining))
     # Evaluate the candidates, then train the best again.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from jaxevo.config import SearchConfig, WorkerConfig, flatten, replace
+from jaxevo.errors import InputError
 from jaxevo.run.lag import describe_lag, settle_lag
 from jaxevo.run.workdir import Workdir
 
@@ -23,6 +26,17 @@ from jaxevo.run.workdir import Workdir
 def test_auto_is_twice_the_workers(tmp_path, settings, workers, expected):
     settled = settle_lag(settings, Workdir(tmp_path), WorkerConfig(workers=workers))
     assert settled == expected
+
+
+def test_of_a_cluster_only_one_of_this_machine_has_a_known_number_of_processors(tmp_path):
+    workdir, cores = Workdir(tmp_path), len(os.sched_getaffinity(0))
+    settled = settle_lag({"lag": "auto"}, workdir, WorkerConfig(cluster="local"))
+    assert settled == {"lag": 2 * cores, "mating_pool": "growing"}
+    with pytest.raises(InputError, match="lag=auto cannot tell how many .* give a number"):
+        settle_lag({"lag": "auto"}, workdir, WorkerConfig(cluster="10.0.0.1:6379"))
+    config = replace(SearchConfig(), {"num_generations": 100})
+    (line,) = describe_lag(config, WorkerConfig(cluster="auto"))
+    assert "lag=1 lets so many" in line
 
 
 def test_a_run_keeps_the_lag_that_it_began_with(tmp_path):
@@ -51,16 +65,16 @@ def test_a_run_of_a_version_without_lag_had_none(tmp_path):
     [
         ({"num_generations": 100}, 0, []),
         ({"num_generations": 100}, 1, []),
-        ({"num_generations": 100}, 2, ["lag=1 lets 1 of 2 workers train at once"]),
+        ({"num_generations": 100}, 2, ["lag=1 lets so many"]),
         ({"num_generations": 100, "lag": 4}, 2, []),
         ({"num_generations": 100, "mating_pool": "survivors"}, 8, []),
         ({"num_generations": 2}, 0, []),
         ({"num_generations": 2, "lag": 2}, 0, ["lag=2 is 7% of 30 candidates"]),
-        ({"num_generations": 2, "lag": 3}, 4, ["--lag=auto would be 8", "lag=3 is 10% of 30"]),
+        ({"num_generations": 2, "lag": 3}, 4, ["lag=3 lets so many", "lag=3 is 10% of 30"]),
     ],
 )
 def test_what_a_person_is_told(settings, workers, expected):
-    lines = describe_lag(replace(SearchConfig(), settings), workers)
+    lines = describe_lag(replace(SearchConfig(), settings), WorkerConfig(workers=workers))
     assert len(lines) == len(expected)
     for line, part in zip(lines, expected, strict=True):
         assert part in line
