@@ -88,7 +88,9 @@ class Cluster:
         self._stored = node.Stored
         self._terms = Terms.here(limits, keep_compiled=compilation_cache() is not None)
         self._likeness = likeness()
-        one = {"max_retries": 0, "num_cpus": 1, "num_gpus": limits.gpus_per_candidate}
+        # A process of Ray goes on after a job, with a GPU too, so that its worker is kept.
+        one = {"max_retries": 0, "max_calls": 0, "num_cpus": 1}
+        one |= {"num_gpus": limits.gpus_per_candidate}
         self._carry_out = self._ray.remote(**one)(node.carry_out)
         self._look = self._ray.remote(**one)(node.look)
         self._answer = self._ray.remote(max_retries=0, num_cpus=0)(node.answer)

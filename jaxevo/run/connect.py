@@ -42,7 +42,7 @@ def connect(cluster: str) -> Any:
         # Only this machine can reach the cluster, and only who has the token: this process.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # listens on 127.0.0.1 alone
         os.environ["RAY_AUTH_MODE"] = "token"
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # Ray reads it once
     import ray
     import ray.exceptions
 
@@ -98,7 +98,8 @@ def _signals_kept() -> Iterator[None]:
         yield
     finally:
         for number, handler in kept.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
 
 
 def _silence() -> None:

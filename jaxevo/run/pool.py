@@ -3,7 +3,7 @@
 `Workers` (workers.py) are processes of this machine; `open_pool` gives what the settings ask for.
 
 A job consists of a key, a setup and arguments. The setup is what a process is given once, settings
-and data, and makes there the function that is called with the arguments of each job:
+and data, and makes there the function that is called with the arguments of each job::
 
     class Sum:
         def __init__(self, terms: Shared):

@@ -14,6 +14,7 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
+from jaxevo.extras import need
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.changes import change_run, settle_changes
 from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
@@ -60,6 +61,8 @@ class Task:
         self.config.network.check_image(*self.data.image_shape[:2])
         initial_genomes(self.config, within_bounds(self.config, self.builder.complexity))
         self.workers.check(self.config)
+        if self.workers.cluster:
+            need("ray", "ray")
 
     @property
     def builder(self) -> NetworkBuilder:

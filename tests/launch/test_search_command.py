@@ -260,6 +260,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
         (["--conv_kind=full", "--engine=universal"], ["engine=compiled"]),
         (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),
+        (["--workers=2", "--cluster=auto"], ["workers=2", "--cluster=auto", "give either"]),
         (
             ["--workers=2", "--candidates_per_step=2", "--mating_pool=survivors"],
             ["workers=2", "candidates_per_step=2"],

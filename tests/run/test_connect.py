@@ -31,6 +31,7 @@ def test_without_the_extra_a_sentence_names_it(tmp_path, launch_environment):
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
     assert "needs the package ray" in done.stderr and "pip install '.[ray]'" in done.stderr
 
 
