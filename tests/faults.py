@@ -68,6 +68,9 @@ def commit(fault: str) -> None:
         os.kill(os.getpid(), _SIGNALS[fault])
     elif fault == "exit":
         os._exit(3)
+    elif fault == "orphan":
+        os.kill(os.getppid(), signal.SIGKILL)
+        commit("hang")
     elif fault == "hang":
         while True:
             time.sleep(60)
