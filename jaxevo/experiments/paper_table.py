@@ -89,36 +89,42 @@ def make_missing(made: Reproduction, models: list[str], limits: WorkerConfig) ->
 
     Raises like `make_parts`.
     """
+    # Models that are searched, by the names of their searches, and the others.
+    unfinished = [model for model in models if any(missing(made, model))]
+    searches: dict[Key, str] = {search_name(each): each for each in unfinished if each in SEARCHED}
+    known = [each for each in unfinished if each not in SEARCHED]
     with shared_place(made.path, limits) as place:
         setup = PartSetup(made.plan, place)
 
-        def trainings(model: str, architecture: Architecture) -> Iterator[tuple[float, Job]]:
-            """Jobs of a model, with the multiply-adds that an epoch takes; claims their folders."""
-            for training in missing(made, model):
-                folder = made.folder(model, training.task)
-                made.claim(folder, architecture, training.task)
-                size = made.builder(training.task).complexity(architecture)
-                images = made.budget.train_examples or len(made.train[training.task[0]].images)
-                name = training_name(folder, training.seed)
-                yield size.multiply_adds * images, Job(name, setup, (training, architecture))
-
         def followers(key: Key, found: Any) -> list[Job]:
+            """The trainings of the genome that a search has found."""
             model = searches.get(key)
-            return [job for _, job in trainings(model, found)] if model else []
+            return [job for _, job in trainings(made, model, found, setup=setup)] if model else []
 
-        unfinished = [model for model in models if any(missing(made, model))]
-        searches: dict[Key, str] = {
-            search_name(model): model for model in unfinished if model in SEARCHED
-        }
-        known = [
-            each
-            for model in unfinished
-            if model not in SEARCHED
-            for each in trainings(model, made.architecture(model))
-        ]
         jobs = [Job(name, setup, (model,)) for name, model in searches.items()]
-        jobs += [job for _, job in sorted(known, key=lambda each: each[0], reverse=True)]
+        lengths = [
+            each
+            for model in known
+            for each in trainings(made, model, made.architecture(model), setup=setup)
+        ]
+        jobs += [job for _, job in sorted(lengths, key=lambda each: each[0], reverse=True)]
         made.failed = make_parts(jobs, limits, say=made.say, followers=followers)
+
+
+def trainings(
+    made: Reproduction, model: str, architecture: Architecture, *, setup: PartSetup
+) -> Iterator[tuple[int, Job]]:
+    """Jobs of a model's missing trainings, with the multiply-adds that an epoch of each takes.
+
+    Claims their folders; raises `InputError` for one that holds other trainings.
+    """
+    for training in missing(made, model):
+        folder = made.folder(model, training.task)
+        made.claim(folder, architecture, training.task)
+        size = made.builder(training.task).complexity(architecture)
+        images = made.budget.train_examples or len(made.train[training.task.trained_on].images)
+        job = Job(training_name(folder, training.seed), setup, (training, architecture))
+        yield size.multiply_adds * images, job
 
 
 def missing(made: Reproduction, model: str) -> Iterator[Training]:
