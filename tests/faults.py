@@ -71,6 +71,9 @@ def commit(fault: str) -> None:
         time.sleep(60)
     elif fault == "exit":
         os._exit(3)
+    elif fault == "orphan":
+        os.kill(os.getppid(), signal.SIGKILL)
+        commit("hang")
     elif fault == "hang":
         while True:
             time.sleep(60)

@@ -5,6 +5,8 @@ The same command resumes an interrupted comparison.
     # On digits:
     python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60
     python launch/compare.py --strategies=rea,rea_b3 --dataset=mnist --data_dir=DIR
+    # Four searches at a time, each in a process of its own:
+    python launch/compare.py --strategies=rea,random --workers=4
 """
 
 from __future__ import annotations
@@ -52,12 +54,14 @@ flags.DEFINE(
 shared.define_preset_flag()
 shared.define_final_recipe_flag()
 shared.define_config_flags(SETTINGS, shared.preset_values())
+shared.define_pool_flags("search")
 shared.define_machine_flags()
 
 
 def main(console: Console) -> None:
-    """Flags in, one search after the other, a table out."""
+    """Flags in, the searches, a table out."""
     shared.check_names("strategies", FLAGS.strategies, STRATEGIES)
+    limits = shared.pool_settings()
     command.start_jax()
     from jaxevo.datasets import open_dataset
     from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
@@ -85,7 +89,7 @@ def main(console: Console) -> None:
         path=pathlib.Path(FLAGS.workdir or default),
         data_dir=FLAGS.data_dir,
     )
-    outcomes, failures = run_comparison(comparison, console)
+    outcomes, failures = run_comparison(comparison, console, limits)
     console.print(Markdown(write_comparison(comparison, outcomes, failures)))
     say(console, f"tables and plots: {comparison.path}")
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from jaxevo.config import DataConfig, SearchConfig, WorkerConfig, flatten, leaf_fields
+from jaxevo.config import DataConfig, SearchConfig, WorkerConfig, flatten, leaf_fields, replace
+from jaxevo.config.fields import setting
 from jaxevo.config.presets import (
     FINAL_RECIPES,
     PRESETS,
@@ -24,6 +25,12 @@ if TYPE_CHECKING:  # imported late, as it brings libraries
     from jaxevo.datasets import ReadOptions
 
 FLAGS = flags.FLAGS
+# Settings of workers that fit any job; the other ones are limits of a candidate.
+_POOL = {
+    name: field
+    for name, (_, field) in leaf_fields(WorkerConfig).items()
+    if name not in ("candidate_timeout", "worker_memory_limit", "candidates_per_worker")
+}
 # Numbers of images, and their sides, by which the preset quick differs.
 _NUMBERS_OF_IMAGES, _SIDES = (100, 1000, 3000, 10_000, 100_000), (8, 28)
 
@@ -199,6 +206,17 @@ def define_machine_flags() -> None:
     text = "folder with the published files, as <data_dir>/<name>/<file>"
     flags.DEFINE(PATH, "data_dir", None, text)
     define_compilation_cache_flag()
+
+
+def define_pool_flags(part: str) -> None:
+    """Defines the flags of the processes that each make a part, such as a search."""
+    own = {"workers": setting(0, f"processes that each make a {part} at a time; 0: this process")}
+    define_config_flags(_POOL | own, {"default": flatten(WorkerConfig())})
+
+
+def pool_settings() -> WorkerConfig:
+    """The settings that these flags give. Raises `InputError`."""
+    return replace(WorkerConfig(), given(_POOL))
 
 
 def define_compilation_cache_flag() -> None:

@@ -6,6 +6,8 @@ The trainings that are missing are carried out.
     python launch/reproduce.py --table=digits --budget=smoke --data_dir=DIR
     # A night or two; the same command resumes:
     python launch/reproduce.py --table=transfer --budget=cpu --data_dir=DIR
+    # Two trainings or searches at a time, each in a process of its own:
+    python launch/reproduce.py --table=digits --budget=cpu --data_dir=DIR --workers=2
     # As in the paper, on a GPU:
     python launch/reproduce.py --table=ablation --budget=paper
 """
@@ -44,17 +46,20 @@ flags.DEFINE(
 )
 shared.define_recipe_flag("every training")
 shared.define_engine_flag()
+shared.define_pool_flags("search or a training")
 shared.define_machine_flags()
 
 
 def main(console: Console) -> None:
-    """Flags in, one row after the other, a table out."""
+    """Flags in, searches and trainings, a table out."""
     if FLAGS.table is None:
         raise InputError(f"give --table={'|'.join(TABLES)}")
     if FLAGS.models is not None:
         shared.check_names("models", FLAGS.models, LABELS)
+    limits = shared.pool_settings()
     command.start_jax()
-    from jaxevo.experiments.reproduction import Plan, reproduce
+    from jaxevo.experiments.paper_table import reproduce
+    from jaxevo.experiments.reproduction import Plan
 
     epochs = f"-{FLAGS.epochs}epochs" if FLAGS.epochs else ""
     default = f"runs/reproduce-{FLAGS.budget}-{FLAGS.recipe}{epochs}"
@@ -69,7 +74,7 @@ def main(console: Console) -> None:
         data_dir=FLAGS.data_dir,
         engine=FLAGS.engine or "auto",
     )
-    reproduce(plan, console)
+    reproduce(plan, console, limits)
 
 
 def start(arguments: list[str]) -> None:

@@ -8,21 +8,25 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 
-from jaxevo.config import SearchConfig, flatten, replace
+from jaxevo.config import SearchConfig, WorkerConfig, flatten, replace
 from jaxevo.errors import InputError
+from jaxevo.experiments.parts import HERE, PartFailedError, Place, make_parts, making, shared_place
 from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.reports import cell_pictures, charts
 from jaxevo.reports import comparison as tables
 from jaxevo.reports.comparison import Failure, Outcome
 from jaxevo.reports.page import Picture, render_tables
 from jaxevo.run.explore import SearchFailedError
+from jaxevo.run.pool import Function, Job
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.reader import load_run
-from jaxevo.run.search import run_search
+from jaxevo.run.reporter import Silent
+from jaxevo.run.search import Task, run_search
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.fit import DivergedError
 
@@ -60,32 +64,81 @@ class Comparison:
             for name, config in self.configs.items()
         ]
 
+    def folder(self, name: str, seed: int) -> pathlib.Path:
+        """The folder of a strategy's search."""
+        return self.path / f"{name}-seed{seed}"
 
-def run_comparison(comparison: Comparison, console: Console) -> tuple[list[Outcome], list[Failure]]:
-    """Carries one search after the other to its end.
+    def task(self, name: str, config: SearchConfig) -> Task:
+        """A search of this comparison, with its images. Raises `InputError`."""
+        return load_task(
+            config,
+            config.data.dataset,
+            self.folder(name, config.seed),
+            preset=self.preset,
+            data_dir=self.data_dir,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSetup:
+    """Makes searches of a comparison in a worker."""
+
+    comparison: Comparison
+    place: Place
+
+    def build(self) -> Function:
+        """From a strategy's name and the search's configuration to nothing but the folder."""
+        return making(self.place, self.search)
+
+    def search(self, name: str, config: SearchConfig) -> None:
+        """Carries a search to its end. Raises like `run_search`."""
+        run_search(self.comparison.task(name, config), Silent())
+
+
+def make_searches(comparison: Comparison, limits: WorkerConfig, console: Console) -> dict[Any, str]:
+    """Has a pool carry all searches to their ends; returns why some failed, by their folders.
+
+    Raises like `make_parts`.
+    """
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    with shared_place(comparison.path, limits) as place:
+        setup = SearchSetup(comparison, place)
+        jobs = []
+        for name, config in comparison.searches():
+            path = comparison.folder(name, config.seed)
+            if not Workdir(path).result.exists():
+                jobs.append(Job(str(path), setup, (name, config)))
+        return make_parts(jobs, limits, say=say)
+
+
+def run_comparison(
+    comparison: Comparison, console: Console, limits: WorkerConfig = HERE
+) -> tuple[list[Outcome], list[Failure]]:
+    """Carries one search after the other to its end, or by `limits` several at a time.
 
     A search that fails does not keep the others from theirs.
     """
     outcomes: list[Outcome] = []
     failures: list[Failure] = []
     searches = comparison.searches()
+    # A pool makes what is missing, and then all is read like what was there before.
+    failed = {} if limits == HERE else make_searches(comparison, limits, console)
     # Each search has a folder of its own, where it is resumed.
     for number, (name, config) in enumerate(searches, 1):
-        path = comparison.path / f"{name}-seed{config.seed}"
+        path = comparison.folder(name, config.seed)
         reporter = RunReporter(config, console)
         reporter.message(f"search {number} of {len(searches)}: {path}")
-        task = load_task(
-            config,
-            config.data.dataset,
-            path,
-            preset=comparison.preset,
-            data_dir=comparison.data_dir,
-        )
         try:
+            if str(path) in failed:
+                raise PartFailedError(failed[str(path)])
+            task = comparison.task(name, config)
             with reporter.live():
                 run_search(task, reporter)
             outcomes.append(tables.outcome(name, load_run(Workdir(path))))
-        except (SearchFailedError, DivergedError) as error:
+        except (SearchFailedError, DivergedError, PartFailedError) as error:
             reporter.message(f"failed: {path}: {error}")
             failures.append(Failure(name, config.seed, f"{path}: {error}"))
     if not outcomes:

@@ -11,7 +11,7 @@ import pathlib
 import shutil
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -20,18 +20,18 @@ from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import Images, load_training_data
 from jaxevo.experiments.evaluation import claim_folder, load_tests
+from jaxevo.experiments.parts import PartFailedError
 from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
 from jaxevo.reports.page import render_tables
-from jaxevo.reports.paper_tables import BUDGETS, LABELS, SEARCHED, TABLES, Task
+from jaxevo.reports.paper_tables import BUDGETS, SEARCHED, TABLES, Task
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner
-from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import load, shipped_path
 from jaxevo.training.classifier import Classifier, Source, train_classifiers
@@ -67,37 +67,19 @@ class Plan:
     engine: str = "auto"
 
 
-def reproduce(plan: Plan, console: Console) -> None:
-    """Makes the table, row by row, and writes it after each; called again, it goes on.
-
-    Raises `InputError` where data or folder cannot be used.
-    """
-    with Workdir(plan.path).locked():
-        made = Reproduction(plan, console)
-        models = [name for name in LABELS if name in plan.models] or made.table.models
-        parts = [(model, task) for task in made.table.tasks for model in models]
-        rows = [
-            [paper_tables.published_row(model, task) | {"note": "still to be made"}]
-            for model, task in parts
-        ]
-        for number, (model, task) in enumerate(parts):
-            made.say(f"{LABELS[model]}, trained on {task.trained_on}, tested on {task.tested_on}")
-            # Make the rows of this model, and write the table as far as it is made.
-            rows[number] = made.rows(model, task)
-            for row in rows[number]:
-                made.say(f"  {paper_tables.sentence(row)}")
-            made.write([row for part in rows for row in part])
-        made.say(f"written: {plan.path}/{plan.table}.md, .html, .csv and .json")
-
-
 class Reproduction:
-    """Parts of a table, each kept in the workdir as soon as it is there."""
+    """Parts of a table, each kept in the workdir as soon as it is there.
+
+    Attributes:
+        failed: Why a pool could not make some parts, by `search_name` and `training_name`.
+    """
 
     def __init__(self, plan: Plan, console: Console):
         self.plan = plan
         self.table = TABLES[plan.table]
         self.path = plan.path
         self.console = console
+        self.failed: Mapping[Any, str] = {}
         self.budget = BUDGETS[plan.budget]
         epochs = {"epochs": plan.epochs} if plan.epochs else {}
         self.training = dataclasses.replace(self.budget.training, **RECIPES[plan.recipe] | epochs)
@@ -137,13 +119,13 @@ class Reproduction:
         row = paper_tables.published_row(model, task)
         if model == "deepswarm":
             return [row]
+        # Search the genome, and train the seeds, where that is missing.
+        folder = self.folder(model, task)
         try:
             architecture = self.architecture(model)
-        except (SearchFailedError, DivergedError) as error:
+            trained = self.fit(folder, architecture, task)
+        except (SearchFailedError, DivergedError, PartFailedError) as error:
             return [row | {"seeds": len(self.seeds), "note": f"failed: {error}"}]
-        # Train the seeds that are missing.
-        folder = self.path / f"{model}-{task.trained_on}"
-        trained = self.fit(folder, architecture, task)
         # Describe the model and its training, and score the seeds unless one failed.
         notes = (self.provenance(model), row["note"], *_other_versions(trained))
         row |= self.described(architecture, task, trained) | {
@@ -215,8 +197,10 @@ class Reproduction:
 
     def search(self, model: str) -> Genome:
         """The winner of a search, which is carried to that choice, or read back."""
-        path = self.path / f"search-{model}"
+        path = self.path / search_name(model)
         self.say(f"search {path}")
+        if path.name in self.failed:
+            raise PartFailedError(self.failed[path.name])
         config = self.search_config(model)
         task = load_task(
             config, "mnist", path, preset=self.budget.preset, data_dir=self.plan.data_dir
@@ -225,11 +209,16 @@ class Reproduction:
         with reporter.live():
             return find_winner(task, reporter).genome
 
-    def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
-        """Trains the seeds that are missing.
+    def folder(self, model: str, task: Task) -> pathlib.Path:
+        """The folder of a model's trainings on a task's data."""
+        return self.path / f"{model}-{task.trained_on}"
 
-        Returns, for each seed, its seconds, device, versions and, if it failed, the reason.
-        """
+    def missing(self, folder: pathlib.Path) -> list[int]:
+        """The seeds that have not been trained there."""
+        return [seed for seed in self.seeds if not (folder / f"seed{seed}.json").exists()]
+
+    def claim(self, folder: pathlib.Path, model: Architecture, task: Task) -> None:
+        """Claims a folder for these trainings. Raises `InputError` if it is of other ones."""
         images = self.train[task.trained_on].images
         builder = self.builder(task)
         network = dataclasses.asdict(builder.network)
@@ -240,14 +229,29 @@ class Reproduction:
             "train_examples": self.budget.train_examples,
         }
         claim_folder(folder, describe(model) | settings | {"images": images.digest()})
-        for seed in self.seeds:
-            if not (folder / f"seed{seed}.json").exists():
-                self.fit_seed(folder, model, task, seed=seed)
+
+    def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
+        """Trains the seeds that are missing.
+
+        Returns, for each seed, its seconds, device, versions and, if it failed, the reason. Raises
+        `PartFailedError` where a pool could not train one.
+        """
+        self.claim(folder, model, task)
+        for seed in self.missing(folder):
+            if (name := training_name(folder, seed)) in self.failed:
+                raise PartFailedError(self.failed[name])
+            self.fit_seed(folder, model, task, seed=seed)
+        shutil.rmtree(_checkpoints(folder), ignore_errors=True)
         kinds = {"seconds": float, "device": str, "versions": dict, "failure": str | None}
         return [paper_tables.read_part(folder / f"seed{seed}.json", kinds) for seed in self.seeds]
 
-    def fit_seed(self, folder: pathlib.Path, model: Architecture, task: Task, *, seed: int) -> None:
-        """Trains with one seed, scores, and keeps the weights."""
+    def fit_seed(
+        self, folder: pathlib.Path, model: Architecture, task: Task, *, seed: int
+    ) -> str | None:
+        """Trains with one seed, scores, and keeps the weights; returns why that failed, if so.
+
+        Seeds of a folder may be trained at the same time.
+        """
 
         def on_epoch(seed: int, epoch: int, loss: float) -> None:
             self.say(
@@ -256,7 +260,7 @@ class Reproduction:
 
         images = self.train[task.trained_on].images
         # Train and save; a training that diverges is recorded as failed.
-        checkpoints = folder / "checkpoints"
+        checkpoints = _checkpoints(folder)
         builder = self.builder(task)
         wanted = self.plan.engine if isinstance(model, Genome) else "auto"
         engine = settle_engine(wanted, model, builder.network, folder=checkpoints)
@@ -291,7 +295,8 @@ class Reproduction:
             "failure": failure,
         }
         write_json(folder / f"seed{seed}.json", about)
-        shutil.rmtree(checkpoints, ignore_errors=True)
+        shutil.rmtree(checkpoints / f"seed{seed}", ignore_errors=True)
+        return failure
 
     def score(
         self, folder: pathlib.Path, seed: int, task: Task, *, classifier: Classifier | None = None
@@ -366,6 +371,21 @@ class Reproduction:
         for name, data in sorted(self.train.items()):
             lines.append(paper_tables.unofficial(name, len(data.images), tested.get(name)))
         return " ".join(filter(None, lines))
+
+
+def search_name(model: str) -> str:
+    """The name of a model's search, and of its folder."""
+    return f"search-{model}"
+
+
+def training_name(folder: pathlib.Path, seed: int) -> str:
+    """The name of a training."""
+    return f"{folder.name} seed {seed}"
+
+
+def _checkpoints(folder: pathlib.Path) -> pathlib.Path:
+    """Of all seeds trained in a folder: one folder each, and the engine of all."""
+    return folder / "checkpoints"
 
 
 def _shipped(model: str) -> tuple[Genome, dict[str, Any]]:

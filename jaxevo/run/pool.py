@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -143,6 +143,13 @@ class Pool(Protocol):
         Raises:
             KeyError: No such job was submitted, or its outcome was taken before.
             WorkerError: Workers end before they have begun.
+        """
+        ...
+
+    def first(self, keys: Collection[Key]) -> Key:
+        """Waits until one of these submitted jobs is done, and names it; `result` takes it.
+
+        Raises like `result`.
         """
         ...
 

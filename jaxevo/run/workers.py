@@ -25,7 +25,7 @@ import resource
 import signal
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from multiprocessing import connection
 from typing import Any
 
@@ -137,9 +137,21 @@ class Workers:
             KeyError: No such job was submitted, or its outcome was taken before.
             WorkerError: Workers end before they have begun.
         """
-        if key not in self._known:
-            raise KeyError(key)
-        while key not in self._done:
+        self.first((key,))
+        self._known.remove(key)
+        return self._done.pop(key)
+
+    def first(self, keys: Collection[Key]) -> Key:
+        """Waits until one of these submitted jobs is done, and names it; `result` takes it.
+
+        Raises like `result`.
+        """
+        if not keys or not self._known.issuperset(keys):
+            raise KeyError(*keys)
+        while True:
+            done = next((key for key in keys if key in self._done), None)
+            if done is not None:
+                return done
             self._assign()
             # Take the messages that come, waiting at most until a job has taken too long.
             for pipe in connection.wait(
@@ -150,8 +162,6 @@ class Workers:
             for worker in [worker for worker in self._workers if self._left(worker) <= 0]:
                 limit = self.limits.candidate_timeout
                 self._give_up(worker, f"it took longer than --candidate_timeout={limit:g}")
-        self._known.remove(key)
-        return self._done.pop(key)
 
     def members(self) -> list[Member]:
         """The workers there are; another thread may ask."""

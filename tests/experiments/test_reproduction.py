@@ -13,7 +13,8 @@ from conftest import REPOSITORY
 from rich.console import Console
 
 from jaxevo.errors import InputError
-from jaxevo.experiments.reproduction import Plan, reproduce
+from jaxevo.experiments.paper_table import reproduce
+from jaxevo.experiments.reproduction import Plan
 from jaxevo.reports.paper_tables import LABELS, TABLES
 
 SHARED = REPOSITORY.parent / "shared"

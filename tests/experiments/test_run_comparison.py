@@ -1,18 +1,31 @@
-"""A comparison in one process: a search that fails is left out, the others are in the tables."""
+"""A comparison by this process and by workers: the same tables, without the searches that fail."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+import multiprocessing
 import pathlib
+import signal
 
+import faults
 import pytest
+from conftest import timeless
 from rich.console import Console
 
-from jaxevo.config import SearchConfig, replace
+from jaxevo.config import SearchConfig, WorkerConfig, replace
 from jaxevo.datasets import open_dataset
 from jaxevo.errors import InputError
-from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
+from jaxevo.experiments.comparison import (
+    Comparison,
+    SearchSetup,
+    run_comparison,
+    write_comparison,
+)
+from jaxevo.experiments.parts import make_parts, shared_place
+from jaxevo.run.history import read_lines
+from jaxevo.run.pool import Function, Job
 from jaxevo.run.prepare import make_config
 from jaxevo.run.reader import load_run
 from jaxevo.run.workdir import Workdir
@@ -22,6 +35,7 @@ TINY = {
     **{"channels": 2, "num_normal_cells": 1, "epochs": 1, "batch_size": 32, "retrain_best": 0},
     **{"train_examples": 300, "final_epochs": 1, "final_batch_size": 32},
 }
+TWO = WorkerConfig(workers=2)
 DIVERGING = {"learning_rate": 1e38, "max_consecutive_failures": 2}
 
 
@@ -80,3 +94,102 @@ def test_a_search_that_fails_is_left_out(tmp_path: pathlib.Path):
     assert "the search has ended and all of its candidates failed" in failed[0].reason
     with pytest.raises(InputError, match="every search failed; the last, .*the search has ended"):
         run_comparison(comparison(tmp_path, {"aco": configs["aco"]}, seeds=1), console)
+
+
+def made(plan: Comparison, limits: WorkerConfig) -> tuple[str, str]:
+    """Makes a comparison; returns its table as CSV, and what was said."""
+    said = io.StringIO()
+    outcomes, failures = run_comparison(plan, Console(file=said, width=400), limits)
+    write_comparison(plan, outcomes, failures)
+    return (plan.path / "comparison.csv").read_text(), said.getvalue()
+
+
+def histories(plan: Comparison) -> dict[str, list[dict]]:
+    """The lines of each search's history."""
+    return {
+        path.parent.name: [timeless(line) for line in read_lines(path)[0]]
+        for path in plan.path.glob("*/history.jsonl")
+    }
+
+
+def three(path: pathlib.Path) -> Comparison:
+    configs = {"random": config("random"), "aco": config("aco", **DIVERGING), "rea": config("rea")}
+    return comparison(path, configs, seeds=1)
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    plan = three(tmp_path_factory.mktemp("serial"))
+    made(plan, WorkerConfig())
+    return plan
+
+
+def test_workers_make_the_same_tables(tmp_path: pathlib.Path, serial: Comparison):
+    plan = three(tmp_path)
+    table, said = made(plan, TWO)
+    assert table == (serial.path / "comparison.csv").read_text()
+    # The search that failed was not tried again after the workers.
+    assert histories(plan) == histories(serial)
+    failed = json.loads((tmp_path / "comparison.json").read_text())["failures"]
+    before = json.loads((serial.path / "comparison.json").read_text())["failures"]
+    assert [each["reason"].replace(str(serial.path), str(tmp_path)) for each in before] == [
+        each["reason"] for each in failed
+    ]
+    lines = said.splitlines()
+    assert {line.split(": ")[0] for line in lines[:3]} == {
+        str(tmp_path / f"{name}-seed0") for name in plan.configs
+    }
+    assert lines[2].endswith("; 0 to go") and lines[3].startswith("search 1 of 3")
+    # What is complete is not given to workers again.
+    complete = {name: plan.configs[name] for name in ("random", "rea")}
+    _, said = made(comparison(tmp_path, complete, seeds=1), TWO)
+    assert said.startswith("search 1 of 2")
+
+
+@dataclasses.dataclass(frozen=True)
+class FaultySearches(SearchSetup):
+    """Searches of which some trainings meet a fault."""
+
+    plan: faults.Plan
+    attempts: pathlib.Path
+
+    def build(self) -> Function:
+        faults.patch_evaluator(self.plan, self.attempts)
+        return super().build()
+
+
+def make_with_fault(plan: Comparison, fault: str, attempts: pathlib.Path) -> dict:
+    """Has workers make the search of rea, of which the third training meets a fault."""
+    with shared_place(plan.path, TWO) as place:
+        setup = FaultySearches(plan, place, {2: (fault,)}, attempts)
+        named = dict(plan.searches())
+        return make_parts([Job("rea", setup, ("rea", named["rea"]))], TWO, say=print)
+
+
+def attempts_at(attempts: pathlib.Path) -> list[int]:
+    """Trainings of each candidate that were begun."""
+    return [len(list(attempts.glob(f"0-0-{k}.*"))) for k in range(3)]
+
+
+def test_a_killed_worker_loses_but_the_training_at_hand(tmp_path: pathlib.Path, serial: Comparison):
+    plan = three(tmp_path / "run")
+    assert make_with_fault(plan, "kill", tmp_path) == {}
+    assert attempts_at(tmp_path) == [1, 1, 2]
+    assert histories(plan)["rea-seed0"] == histories(serial)["rea-seed0"]
+
+
+def test_a_comparison_whose_driver_was_killed_goes_on(tmp_path: pathlib.Path, serial: Comparison):
+    plan = three(tmp_path / "run")
+    spawn = multiprocessing.get_context("spawn")
+    driver = spawn.Process(target=make_with_fault, args=(plan, "orphan", tmp_path))
+    driver.start()
+    driver.join()
+    assert driver.exitcode == -signal.SIGKILL and attempts_at(tmp_path) == [1, 1, 1]
+    history = Workdir(plan.path / "rea-seed0").history
+    before = history.read_bytes()
+    assert before.count(b"\n") == 2
+    table, _ = made(comparison(plan.path, {"rea": config("rea")}, seeds=1), TWO)
+    assert history.read_bytes().startswith(before)
+    header, *rows = (serial.path / "comparison.csv").read_text().splitlines()
+    assert table.splitlines() == [header, *(row for row in rows if row.startswith("rea,"))]
+    assert histories(plan)["rea-seed0"] == histories(serial)["rea-seed0"]

@@ -74,6 +74,8 @@ def test_a_comparison_of_which_every_search_fails_ends_in_one_line(tmp_path, lau
         ("--strategies=", "one is missing"),
         ("--evaluations=0", "evaluations"),
         ("--num_generations=3", "num_generations"),
+        ("--workers=-1", "workers=-1 is not possible"),
+        ("--workers=2 --candidate_timeout=5", "candidate_timeout"),
     ],
 )
 def test_wrong_input_ends_in_one_line(flag, words, tmp_path, launch_environment):

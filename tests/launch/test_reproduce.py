@@ -27,6 +27,8 @@ def reproduce(environment: dict[str, str], *flags: str) -> subprocess.CompletedP
             ("--table=ablation", "--models=evoA,evoC"),
             "models=evoA,evoC: unknown 'evoC'; choose of resnet18,",
         ),
+        (("--table=ablation", "--workers=-1"), "workers=-1 is not possible"),
+        (("--table=ablation", "--worker_memory_limit=5"), "worker_memory_limit"),
         (("--table=ablation", "--models="), "models=: one is missing or given twice"),
     ],
 )

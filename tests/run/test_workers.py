@@ -200,6 +200,19 @@ def test_the_same_key_twice_is_one_job_until_its_result_is_taken(tmp_path):
         assert attempts_at(tmp_path, 0) == 2
 
 
+def test_the_first_of_several_jobs_that_is_done_is_named(tmp_path):
+    setup = faults.TableSetup({}, tmp_path, wait_for={0: 1})
+    with Workers(WorkerConfig(workers=2)) as workers:
+        for k in range(2):
+            workers.submit(candidate(setup, k))
+        assert workers.first(SEEDS[:2]) == SEEDS[1]
+        assert accuracy(workers.result(SEEDS[1])) == expected(1)
+        assert workers.first(SEEDS[:1]) == SEEDS[0]
+        for keys in (SEEDS[:2], ()):  # of which one was taken, none
+            with pytest.raises(KeyError):
+                workers.first(keys)
+
+
 def test_an_exception_is_told_in_a_line_with_its_traceback():
     with Workers(WorkerConfig(workers=1)) as workers:
         numbers = workers.share({"numbers": np.arange(2)})
