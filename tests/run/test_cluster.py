@@ -198,6 +198,7 @@ def test_soak(nodes, tmp_path):
     """1,000 valid candidates on 4 nodes, of which the oldest is lost after each 50th candidate."""
     rng = random.Random(7)
     settings = {"population_size": 10, "num_offspring": 10, "num_generations": 99}
+    settings |= {"stagnation_patience": 1000}  # an avoidance draws more candidates
     kinds = ("raise", "hang", "stop", "exit", "segfault", "abort", "kill", "kill parent")
     faults = {
         k: [rng.choice(kinds)] * rng.choice((1, 2)) for k in range(1300) if rng.random() < 0.05
@@ -217,7 +218,7 @@ def test_soak(nodes, tmp_path):
         nodes.join(name)
         nodes.until_joined(name)
     begin = time.monotonic()
-    plan = {"settings": settings, "seconds": 0.5, "candidates": faults}
+    plan = {"settings": settings, "seconds": 0.3, "candidates": faults}
     limits = {"candidate_timeout": 10.0}
     driver = nodes.drive(tmp_path, tmp_path / "attempts", limits=limits, **plan)
     memory: dict[int, int] = {}
