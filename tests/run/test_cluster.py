@@ -132,6 +132,7 @@ def test_a_cluster_beyond_this_machine_needs_a_token(tmp_path, launch_environmen
 
 
 LONG = {"num_generations": 24}  # 100 valid candidates
+COUNTED = (("lost", 0), ("attempt", 1))  # and what is the least of each
 
 
 def processes_of(nodes: RayNodes, name: str) -> list[psutil.Process]:
@@ -147,11 +148,11 @@ def processes_of(nodes: RayNodes, name: str) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [1, 2, 4])
-def test_twenty_kills_at_random_moments(nodes, tmp_path, number):
+@pytest.mark.parametrize(("number", "seed"), [(1, 1), (2, 2), (4, 5)])
+def test_twenty_kills_at_random_moments(nodes, tmp_path, number, seed):
     """Of workers, of nodes, for each of which another one joins, and of the driver."""
     winner = explore_and_choose(tmp_path / "whole", replace(CONFIG, LONG))
-    rng = random.Random(number)
+    rng = random.Random(seed)
     names = [f"{number}-{k}" for k in range(number)]
     for name in names:
         nodes.join(name)
@@ -188,9 +189,6 @@ def test_twenty_kills_at_random_moments(nodes, tmp_path, number):
     for name in names:
         nodes.until_joined(name)
         nodes.kill(name)
-
-
-COUNTED = (("lost", 0), ("attempt", 1))
 
 
 @pytest.mark.slow
