@@ -132,6 +132,7 @@ def test_a_cluster_beyond_this_machine_needs_a_token(tmp_path, launch_environmen
 
 
 LONG = {"num_generations": 24}  # 100 valid candidates
+COUNTED = (("lost", 0), ("attempt", 1))  # and what is the least of each
 
 
 def processes_of(nodes: RayNodes, name: str) -> list[psutil.Process]:
@@ -147,11 +148,11 @@ def processes_of(nodes: RayNodes, name: str) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [1, 2, 4])
-def test_twenty_kills_at_random_moments(nodes, tmp_path, number):
+@pytest.mark.parametrize(("number", "seed"), [(1, 1), (2, 2), (4, 5)])
+def test_twenty_kills_at_random_moments(nodes, tmp_path, number, seed):
     """Of workers, of nodes, for each of which another one joins, and of the driver."""
     winner = explore_and_choose(tmp_path / "whole", replace(CONFIG, LONG))
-    rng = random.Random(number)
+    rng = random.Random(seed)
     names = [f"{number}-{k}" for k in range(number)]
     for name in names:
         nodes.join(name)
@@ -190,14 +191,12 @@ def test_twenty_kills_at_random_moments(nodes, tmp_path, number):
         nodes.kill(name)
 
 
-COUNTED = (("lost", 0), ("attempt", 1))
-
-
 @pytest.mark.slow
 def test_soak(nodes, tmp_path):
     """1,000 valid candidates on 4 nodes, of which the oldest is lost after each 50th candidate."""
     rng = random.Random(7)
     settings = {"population_size": 10, "num_offspring": 10, "num_generations": 99}
+    settings |= {"stagnation_patience": 1000}  # an avoidance draws more candidates
     kinds = ("raise", "hang", "stop", "exit", "segfault", "abort", "kill", "kill parent")
     faults = {
         k: [rng.choice(kinds)] * rng.choice((1, 2)) for k in range(1300) if rng.random() < 0.05
@@ -217,7 +216,7 @@ def test_soak(nodes, tmp_path):
         nodes.join(name)
         nodes.until_joined(name)
     begin = time.monotonic()
-    plan = {"settings": settings, "seconds": 0.5, "candidates": faults}
+    plan = {"settings": settings, "seconds": 0.3, "candidates": faults}
     limits = {"candidate_timeout": 10.0}
     driver = nodes.drive(tmp_path, tmp_path / "attempts", limits=limits, **plan)
     memory: dict[int, int] = {}

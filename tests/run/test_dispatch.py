@@ -11,6 +11,7 @@ from jaxevo import config as configs
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.evaluator import Evaluation
+from jaxevo.run.reporter import Silent
 from jaxevo.stopwatch import Stopwatch
 
 GENOMES = random_genomes(5, 1, 2, seed=4)
@@ -94,6 +95,7 @@ def test_workers_are_given_everything_and_waited_for_the_first():
 
 def test_no_worker_is_started_where_none_is_asked_for(digits):
     written: Any = Written()
-    with Dispatcher.open(written, WorkerConfig(workers=0), digits) as dispatcher:
+    none = WorkerConfig(workers=0)
+    with Dispatcher.open(written, none, digits, reporter=Silent()) as dispatcher:
         assert dispatcher.workers is None
         assert dispatcher.evaluate(JOBS).accuracy == 0

@@ -14,6 +14,7 @@ from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.evaluator import Evaluation, Evaluator, class_weights
 from jaxevo.run.open_pool import open_pool
 from jaxevo.run.pool import JobFailed, Outcome
+from jaxevo.run.records import Place
 from jaxevo.run.trainings import Trainings, TrainingSetup, share_images
 from jaxevo.training.data import TrainingData
 
@@ -85,14 +86,17 @@ def test_an_exception_of_a_training_is_told_the_pool_that_tries_again_elsewhere(
 @pytest.mark.parametrize(
     ("outcome", "evaluation"),
     [
-        (Outcome({"accuracy": 0.5, "loss": 0.25}), Evaluation(0.5, loss=0.25)),
         (
-            Outcome(None, "it died, twice", seconds=3.0),
-            Evaluation(None, "it died, twice", seconds={"train": 3.0}),
+            Outcome({"accuracy": 0.5, "loss": 0.25}, where="n1/7", attempt=2, lost=3),
+            Evaluation(0.5, loss=0.25, place=Place("n1/7", 2, 3)),
         ),
         (
-            Outcome(None, "a word", "Traceback", 2.0),
-            Evaluation(None, "a word", "Traceback", {"train": 2.0}),
+            Outcome(None, "it died, twice", seconds=3.0, where="n1/7", attempt=2),
+            Evaluation(None, "it died, twice", seconds={"train": 3.0}, place=Place("n1/7", 2)),
+        ),
+        (
+            Outcome(None, "a word", "Traceback", 2.0, where="n1/7"),
+            Evaluation(None, "a word", "Traceback", {"train": 2.0}, place=Place("n1/7")),
         ),
     ],
 )
