@@ -205,12 +205,6 @@ class SearchConfig:
         )
         self._check_genes()
         check(
-            self.engine not in ("native", "universal") or self.network.conv_kind == "separable",
-            "engine",
-            self.engine,
-            rule=f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
-        )
-        check(
             self.engine != "native" or self.network.precision == "float32",
             "engine",
             self.engine,
