@@ -3,8 +3,10 @@
     python benchmarks/engines.py --size=28 --channels=24 --steps=2
     taskset -c 0 python benchmarks/engines.py            # one core for all
     python benchmarks/engines.py --grid --steps=5        # sizes as in scaling.py
+    python benchmarks/engines.py --size=28 --steps=2 --conv_kinds separable full --compiled
 
-All train the same genomes on the same random images, ours from the same weights. An epoch of one
+All train the same genomes on the same random images, ours of a kind of convolutions from the same
+weights. PyTorch's networks have separable ones. An epoch of one
 follows an epoch of another, so that what else the machine does meets all; the least of the epochs
 counts. Processor time tells more than wall time on a machine that is shared. The last columns are
 of the wall time: the multiply-adds of forward and backward pass, taken as three times the forward
@@ -27,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 from roofline import least_traffic, measure_peaks
 
-from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config import CONV_KINDS, NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.machine import device_name
 from jaxevo.networks import native
@@ -38,7 +40,7 @@ from jaxevo.networks.universal_weights import from_network
 from jaxevo.search_space.complexity import measure
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.data import TrainingData
-from jaxevo.training.trainer import Trainer
+from jaxevo.training.trainer import Trainer, TrainState
 
 try:
     import torch_network
@@ -94,21 +96,27 @@ class TorchWay:
 class Way:
     """One form of the network at one size, compiled once for all genomes."""
 
-    def __init__(self, form: str, size: int, channels: int, steps: int):
+    def __init__(self, form: str, size: int, config: NetworkConfig, *, steps: int):
         self.shape = (size, size, 1)
-        self.config = NetworkConfig(channels=channels)
+        self.config = config
         self.network = forms()[form](self.config, MAX_NODES, self.shape, num_classes=CLASSES)
         self.trainer = Trainer(split(self.network).graphdef, BATCH)
         self.data = TrainingData.of(Images(*random_images(size, steps)))
         self.steps = steps
 
+    def own_network(self, genome: Genome) -> Network:
+        """The genome's own network, with its first weights."""
+        return Network(genome, self.config, self.shape, num_classes=CLASSES, seed=0)
+
+    def start(self, genome: Genome) -> tuple[TrainState, tuple]:
+        """The state before the first step, and what the network is given beside the images."""
+        from_network(self.network, self.own_network(genome), genome)
+        return self.trainer.start(*split(self.network)[1:]), (encode(genome, MAX_NODES),)
+
     def epochs(self, genome: Genome, number: int) -> Iterator[Epoch]:
         """Trains a genome, as the caller asks for epochs."""
-        own = Network(genome, self.config, self.shape, num_classes=CLASSES, seed=0)
-        from_network(self.network, own, genome)
-        start = self.trainer.start(*split(self.network)[1:])
+        start, inputs = self.start(genome)
         config = TrainingConfig(epochs=number, batch_size=BATCH, learning_rate=1e-3)
-        inputs = (encode(genome, MAX_NODES),)
         running = self.trainer.epochs(start, inputs, self.data, config=config, seed=(0,))
         for _ in range(number):
             begin = now()
@@ -121,12 +129,42 @@ class Way:
         return self.trainer.stopwatch.seconds.get("compile", 0.0)
 
 
-def compare(size: int, channels: int, steps: int, repeats: int) -> list[dict]:
+class CompiledWay(Way):
+    """The genomes' own networks at one size, each compiled for itself."""
+
+    def __init__(self, size: int, config: NetworkConfig, *, steps: int):
+        self.shape = (size, size, 1)
+        self.config = config
+        self.data = TrainingData.of(Images(*random_images(size, steps)))
+        self.steps = steps
+
+    def start(self, genome: Genome) -> tuple[TrainState, tuple]:
+        """The state before the first step of the genome's own trainer."""
+        graphdef, params, stats = split(self.own_network(genome))
+        self.trainer = Trainer(graphdef, BATCH)
+        return self.trainer.start(params, stats), ()
+
+
+def make_ways(size: int, channels: int, args: argparse.Namespace) -> dict[str, Way | TorchWay]:
+    """What is compared, by name; the kind of convolutions is named where it is not separable."""
+    ways: dict[str, Way | TorchWay] = {}
+    for kind in args.conv_kinds:
+        config = NetworkConfig(channels=channels, conv_kind=kind)
+        suffix = "" if kind == "separable" else f", {kind}"
+        for form in forms():
+            ways[form + suffix] = Way(form, size, config, steps=args.steps)
+        if args.compiled:
+            ways["compiled" + suffix] = CompiledWay(size, config, steps=args.steps)
+    if torch_network is not None:
+        ways["PyTorch"] = TorchWay(size, channels, args.steps)
+    return ways
+
+
+def compare(size: int, channels: int, args: argparse.Namespace) -> list[dict]:
     """A row for each genome and form."""
     rows = []
-    ways: dict[str, Way | TorchWay] = {form: Way(form, size, channels, steps) for form in forms()}
-    if torch_network is not None:
-        ways["PyTorch"] = TorchWay(size, channels, steps)
+    repeats = args.repeats
+    ways = make_ways(size, channels, args)
     for name, genome in genomes().items():
         running = {form: way.epochs(genome, repeats + 1) for form, way in ways.items()}
         first = {form: next(epochs) for form, epochs in running.items()}  # compiles
@@ -151,6 +189,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=8, help="side of the images")
     parser.add_argument("--channels", type=int, default=8, help="D")
     parser.add_argument("--grid", action="store_true", help="several sizes and D instead")
+    parser.add_argument("--conv_kinds", nargs="+", choices=CONV_KINDS, default=["separable"])
+    parser.add_argument("--compiled", action="store_true", help="the genomes' own networks too")
     parser.add_argument("--steps", type=int, default=10, help="steps of an epoch")
     parser.add_argument("--repeats", type=int, default=5, help="epochs that are timed")
     parser.add_argument("--output", type=pathlib.Path, help="JSON file")
@@ -159,7 +199,7 @@ def main() -> None:
         parser.error(reason)
     peaks = measure_peaks()
     settings = GRID if args.grid else ((args.size, args.channels),)
-    rows = [row for setting in settings for row in compare(*setting, args.steps, args.repeats)]
+    rows = [row for setting in settings for row in compare(*setting, args)]
     columns = ("ms a step", "processor", "compile, s", "10^9 MAC/s")
     columns += ("of peak", "of memory")
     table = Table("image", "D", "genome", "form", *columns)

@@ -3,6 +3,11 @@
     python benchmarks/spaces.py --dataset=digits --genomes=3 --trained=spaces.jsonl
     python benchmarks/spaces.py --dataset=mnist --data_dir=DIR --genomes=5 --epochs=2 \
         --recipes modern --stacks "N R N R N, D=6" "N R N R N R N, D=3" "N R N R N R N, D=4"
+    python benchmarks/spaces.py --dataset=mnist --data_dir=DIR --genomes=5 --epochs=2 \
+        --recipes modern --stacks --at_most 8000 20000
+
+With `--at_most` genomes have random layouts, with half of so many parameters to all of them, and
+either kind of convolutions.
 
 Each genome is trained fully by both recipes and scored on the validation and test images together,
 since few images tell good networks apart badly. The file keeps each training as a line, so the same
@@ -13,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -20,9 +26,11 @@ from typing import Any
 import numpy as np
 from curves import BATCH, MAX_NODES, Bench, train_missing
 
-from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config import CONV_KINDS, NetworkConfig, TrainingConfig
 from jaxevo.config.presets import RECIPES, SMALL_CNN
 from jaxevo.networks.baselines import Architecture, Baseline
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.training.engines import CompiledEngine
 
@@ -40,6 +48,7 @@ STACKS = {
     "N R N R N R N, D=4": NetworkConfig(channels=4, num_normal_cells=4),
 }
 CNN_SEEDS = 6
+LAYOUTS = LayoutSpace.between((1, 12), (2, 4))  # of genomes of at most so many parameters
 
 
 def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
@@ -57,6 +66,22 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
                 genome = random_genome_of_any_size(np.random.default_rng(number), 2, MAX_NODES)
                 key = {"stack": name, "recipe": recipe, "number": number}
                 yield key, _job(stacked, genome, config, number)
+        for most, kind in itertools.product(options.at_most, CONV_KINDS):
+            for number in range(options.genomes):
+                genome = bounded_genome(bench, number, most, kind=kind)
+                key = {"stack": f"at most {most:,}, {kind}", "recipe": recipe, "number": number}
+                yield key, _job(bench, genome, config, number)
+
+
+def bounded_genome(bench: Bench, number: int, most: int, *, kind: str) -> Genome:
+    """The first of random genomes of a kind that has from `most` / 2 to `most` parameters."""
+    rng = np.random.default_rng(number)
+    while True:
+        genome = random_genome_of_any_size(rng, 1, MAX_NODES)
+        layout = dataclasses.replace(LAYOUTS.random(rng), conv_kind=kind)
+        genome = dataclasses.replace(genome, layout=layout)
+        if most // 2 <= bench.builder.complexity(genome).parameters <= most:
+            return genome
 
 
 def _job(bench: Bench, model: Architecture, config: TrainingConfig, seed: int) -> Any:
@@ -100,7 +125,8 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1e-2)
     parser.add_argument("--trained", type=pathlib.Path, default=pathlib.Path("spaces.jsonl"))
     parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES))
-    parser.add_argument("--stacks", nargs="+", choices=list(STACKS), default=list(STACKS)[:6])
+    parser.add_argument("--at_most", nargs="+", type=int, default=[], help="parameters")
+    parser.add_argument("--stacks", nargs="*", choices=list(STACKS), default=list(STACKS)[:6])
     options = parser.parse_args()
     bench = Bench.open(options.dataset, options.data_dir, channels=8, examples=0, validation=0.2)
     print(table(train_missing(options.trained, jobs(options, bench)), options.recipes))

@@ -56,6 +56,10 @@ VARIANTS: list[dict[str, Any]] = [
         for name in KINDS
         if name != "aco"
     ),
+    {"strategy": "rea", "vary_conv_kind": True},
+    {"strategy": "aging", "vary_conv_kind": True, "min_channels": 2, "channels": 12},
+    {"strategy": "guided", "vary_conv_kind": True},
+    {"strategy": "nsga2", "vary_conv_kind": True},
 ]
 
 

@@ -2,7 +2,7 @@
 
 from jaxevo.config.evolution import MAX_NODES, ColonyConfig, EvolutionConfig
 from jaxevo.config.fields import check_known, flatten, leaf_fields, replace
-from jaxevo.config.network import NetworkConfig, TrainingConfig
+from jaxevo.config.network import CONV_KINDS, NetworkConfig, TrainingConfig
 from jaxevo.config.search import (
     ENGINES,
     RESIZE_METHODS,
@@ -13,6 +13,7 @@ from jaxevo.config.search import (
 )
 
 __all__ = [
+    "CONV_KINDS",
     "ENGINES",
     "MAX_NODES",
     "RESIZE_METHODS",

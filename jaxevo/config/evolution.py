@@ -45,8 +45,13 @@ class EvolutionConfig:
         "the number of cells is a gene, from this to num_normal_cells; 0: all networks have "
         "num_normal_cells",
     )
+    vary_conv_kind: bool = setting(
+        False, "the kind of convolutions is a gene; without, all networks have conv_kind"
+    )
     layout_mutation_prob: float = setting(
-        0.4, "probability that the width or the number of cells, as a gene, goes a step up or down"
+        0.4,
+        "probability that one of width, number of cells and kind of convolutions changes, where "
+        "they are genes: numbers go a step up or down",
     )
     stagnant_op_mutation_prob: float = setting(
         0.6, "tau_m-op after soft stagnation avoidance (tau_m-op-avoid)"

@@ -6,6 +6,8 @@ import dataclasses
 
 from jaxevo.config.fields import check, check_at_least, check_below_one, check_choice, setting
 
+CONV_KINDS = ("separable", "full")
+
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
@@ -29,7 +31,7 @@ class NetworkConfig:
     conv_kind: str = setting(
         "separable",
         "separable: depthwise then 1x1, as NASNet's; full: one dense kernel",
-        ("separable", "full"),
+        CONV_KINDS,
     )
 
     def __post_init__(self) -> None:

@@ -205,12 +205,6 @@ class SearchConfig:
         )
         self._check_genes()
         check(
-            self.engine not in ("native", "universal") or self.network.conv_kind == "separable",
-            "engine",
-            self.engine,
-            rule=f"it has no {self.network.conv_kind} convolutions; use engine=compiled",
-        )
-        check(
             self.engine != "native" or self.network.precision == "float32",
             "engine",
             self.engine,
@@ -218,30 +212,30 @@ class SearchConfig:
         )
 
     def _check_genes(self) -> None:
-        """Raises `InputError` if width and number of cells cannot be genes as they should."""
+        """Raises `InputError` if a layout cannot be made of genes as it should."""
         pairs = {"min_channels": "channels", "min_normal_cells": "num_normal_cells"}
         for low, high in pairs.items():
             least, most = getattr(self.evolution, low), getattr(self.network, high)
             check(least <= most, low, least, rule=f"{high} is {most}, which is the most")
+        no_genes = "leave min_channels and min_normal_cells at 0, and vary_conv_kind out"
         check(
             not self.layout_genes or self.strategy != "aco",
             "strategy",
             self.strategy,
-            rule="ants choose no width and no number of cells; leave min_channels and "
-            "min_normal_cells at 0",
+            rule=f"ants choose no layout; {no_genes}",
         )
         check(
             not self.layout_genes or self.candidates_per_step == 1,
             "candidates_per_step",
             self.candidates_per_step,
-            rule="networks of several widths or numbers of cells cannot be trained in one step; "
-            "leave min_channels and min_normal_cells at 0",
+            rule=f"networks of several layouts cannot be trained in one step; {no_genes}",
         )
 
     @property
     def layout_genes(self) -> bool:
-        """True if the width or the number of cells is a gene."""
-        return bool(self.evolution.min_channels or self.evolution.min_normal_cells)
+        """True if the width, the number of cells or the kind of convolutions is a gene."""
+        genes = self.evolution
+        return bool(genes.min_channels or genes.min_normal_cells or genes.vary_conv_kind)
 
     @property
     def num_candidates(self) -> int:

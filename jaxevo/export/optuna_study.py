@@ -1,9 +1,8 @@
 """A run as a study of Optuna, for its dashboard and its pictures.
 
-A candidate is a trial. Optuna's parameters are flat, so a genome is
-described by counts: the nodes of each cell, how often each operation is in it, and, where they are
-genes, the width and the number of cells. The genome itself is a trial's attribute. JAX is not
-imported.
+A candidate is a trial. Optuna's parameters are flat, so a genome is described by counts: the nodes
+of each cell, how often each operation is in it, and, where they are genes, the width, the number of
+cells and the kind of convolutions. The genome itself is a trial's attribute. JAX is not imported.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from collections import Counter
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.exceptions import ExperimentalWarning
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from jaxevo.config import MAX_NODES
+from jaxevo.config import CONV_KINDS, MAX_NODES
 from jaxevo.files import drafted
 from jaxevo.run.reader import Run
 from jaxevo.run.records import Candidate
@@ -125,10 +124,11 @@ def _attributes(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def description(genome: Genome, run: Run) -> dict[str, int]:
-    """Counts that tell of a genome what a flat list of numbers can."""
+def description(genome: Genome, run: Run) -> dict[str, int | str]:
+    """Counts that tell of a genome what a flat list of values can."""
     settings = network_settings(genome, run.config.network)
-    counts = {"channels": settings.channels, "num_normal_cells": settings.num_normal_cells}
+    counts: dict[str, int | str] = {"conv_kind": settings.conv_kind}
+    counts |= {"channels": settings.channels, "num_normal_cells": settings.num_normal_cells}
     for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
         counts[f"{kind}_nodes"] = cell.num_nodes
         found = Counter(op for node in cell.nodes for op in node.ops)
@@ -151,4 +151,6 @@ def _distributions(run: Run) -> dict[str, BaseDistribution]:
         )
         ranges["channels"] = IntDistribution(1, widest)
         ranges["num_normal_cells"] = IntDistribution(1, most)
+    if any(layout is not None and layout.conv_kind for layout in layouts):
+        ranges["conv_kind"] = CategoricalDistribution(CONV_KINDS)
     return ranges

@@ -43,6 +43,7 @@ def _row(run: Run, candidate: Candidate) -> dict[str, Any]:
     row |= {f"{part}_seconds": candidate.seconds.get(part) for part in PARTS}
     row |= {"normal_nodes": genome.normal.num_nodes, "reduction_nodes": genome.reduction.num_nodes}
     row |= {"channels": settings.channels, "num_normal_cells": settings.num_normal_cells}
+    row |= {"conv_kind": settings.conv_kind}
     return row | {"genome": json.dumps(genome.to_dict())}
 
 
@@ -59,7 +60,7 @@ def save_parquet(run: Run, path: pathlib.Path) -> None:
     # The same types in each run, also where all values of a column are None.
     numbers = {"id", "generation", "reused", "parameters", "multiply_adds", "channels"}
     numbers |= {"normal_nodes", "reduction_nodes", "num_normal_cells"}
-    texts = {"parents", "operators", "failure", "genome"}
+    texts = {"parents", "operators", "failure", "conv_kind", "genome"}
     found = rows(run)
 
     def type_of(name: str) -> pyarrow.DataType:

@@ -25,8 +25,9 @@ import numpy as np
 
 from jaxevo import machine
 from jaxevo.config import NetworkConfig
-from jaxevo.networks.universal import Moments, Slots, UniversalCell, UniversalNetwork
+from jaxevo.networks.universal import Moments, UniversalCell, UniversalNetwork
 from jaxevo.networks.universal_encoding import EncodedCell
+from jaxevo.networks.universal_operands import Slots
 
 _LIBRARY = pathlib.Path(__file__).with_name("_kernels.so")
 _CALLS = ("jaxevo_cell_forward", "jaxevo_cell_backward", "jaxevo_cell_predict")
@@ -113,16 +114,24 @@ def _states(readers: jax.Array, x_shape: tuple[int, ...]) -> jax.ShapeDtypeStruc
     return _float32(_library().jaxevo_states_size(readers.shape[0], *x_shape))
 
 
-def _call(name: str, kind: str, outputs, *inputs):
+def _weights(slots: Slots, readers: jax.Array) -> tuple[jax.Array, ...]:
+    """The weights as the C++ takes them: full convolutions' kernels `[B, 2, D * 2D, 7, 7]`."""
+    kernels = slots.kernels
+    flat = kernels.reshape(*kernels.shape[:2], -1, *kernels.shape[-2:])
+    return (flat, *slots[1:], readers)
+
+
+def _call(name: str, outputs, *inputs, kind: str, full: bool):
     call = jax.ffi.ffi_call(f"jaxevo_cell_{name}", outputs, vmap_method="sequential")
-    return call(*inputs, kind=np.int32(_KINDS.index(kind)))
+    return call(*inputs, kind=np.int32(_KINDS.index(kind)), full=full)
 
 
 def _forward(kind: str, slots: Slots, readers: jax.Array, *, x: jax.Array, cell: EncodedCell):
     """Output, moments and states of a cell in training."""
     moments = _float32(*slots.bias.shape)
     outputs = (_output(kind, readers, x), moments, moments, _states(readers, x.shape))
-    out, mean, var, states = _call("forward", kind, outputs, x, *slots, readers, *cell)
+    inputs = (x, *_weights(slots, readers), *cell)
+    out, mean, var, states = _call("forward", outputs, *inputs, kind=kind, full=slots.full)
     return out, Moments(mean, var), states
 
 
@@ -136,7 +145,8 @@ def predict_cell(
     cell: EncodedCell,
 ) -> jax.Array:
     """Input of a cell's readers, where its batch norms use the `running` moments."""
-    return _call("predict", kind, _output(kind, readers, x), x, *slots, readers, *cell, *running)
+    inputs = (x, *_weights(slots, readers), *cell, *running)
+    return _call("predict", _output(kind, readers, x), *inputs, kind=kind, full=slots.full)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -164,11 +174,15 @@ def _train_forward(kind, slots, readers, x, cell):
 
 def _train_backward(kind, residuals: _Residuals, cotangents):
     slots, readers, cell, states, moments, like_x = residuals
-    weights = (_float32(*weight.shape) for weight in (*slots, readers))
-    outputs = (_float32(*like_x.shape[1:]), *weights, _float32(*states.shape))
-    inputs = (*slots, readers, *cell, states, *moments, cotangents[0])
-    x_gradient, *gradients, readers_gradient, _ = _call("backward", kind, outputs, *inputs)
-    return Slots(*gradients), readers_gradient, x_gradient, None
+    weights = _weights(slots, readers)
+    gradients = (_float32(*weight.shape) for weight in weights)
+    outputs = (_float32(*like_x.shape[1:]), *gradients, _float32(*states.shape))
+    inputs = (*weights, *cell, states, *moments, cotangents[0])
+    x_gradient, kernels_gradient, *gradients, readers_gradient, _ = _call(
+        "backward", outputs, *inputs, kind=kind, full=slots.full
+    )
+    slots_gradient = Slots(kernels_gradient.reshape(slots.kernels.shape), *gradients)
+    return slots_gradient, readers_gradient, x_gradient, None
 
 
 train_cell.defvjp(_train_forward, _train_backward)
@@ -178,7 +192,7 @@ class NativeCell(UniversalCell):
     """A cell with the parameters of the universal network's, computed by the native kernels."""
 
     def __call__(self, x: jax.Array, cell: EncodedCell, train: bool) -> jax.Array:
-        slots = Slots(self.depthwise[...], self.pointwise[...], self.scale[...], self.bias[...])
+        slots = Slots(self.kernels[...], self.pointwise[...], self.scale[...], self.bias[...])
         readers = self.readers[...]
         if not train:
             running = Moments(self.mean[...], self.var[...])
@@ -211,6 +225,4 @@ def unsupported(config: NetworkConfig) -> str | None:
     """A phrase on what the native kernels lack for such networks; None if nothing."""
     if config.precision != "float32":
         return f"native kernels compute in float32 only, not in {config.precision}"
-    if config.conv_kind != "separable":
-        return f"native kernels have no {config.conv_kind} convolutions"
     return None

@@ -1,7 +1,7 @@
 """One Flax module for every genome: the genome is an input, so a search compiles once.
 
 Parameters exist for B_max nodes of two operands, each a slot large enough for any operation. A cell
-is a loop over its B nodes. An operand is a switch over its operation and the state it reads, of
+is a loop over its B nodes. An operand is a switch over its operation (`universal_operands`), of
 which only the taken branch runs. The next cell's 1x1 convolution over the concatenated unused
 states is the sum over these states of their own parts.
 
@@ -12,6 +12,7 @@ Forward pass of a cell, with state `h_0` the input and `h_{b+1}` the state of no
 
     z_bo = S_bo(h_s(b,o))              spatial part of operand o of node b, which reads h_s(b,o)
     y_bo = BN(P_bo z_bo)               1x1 convolution and batch norm; z_bo if not projected
+                                       (a full convolution is S_bo alone, and BN follows it)
     h_{b+1} = [y_b0; y_b1]             concatenation over channels
     out = sum over unused b of R_b(h_{b+1})
 
@@ -39,31 +40,20 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
 from jaxevo.config import NetworkConfig
 from jaxevo.networks import ops
 from jaxevo.networks.genome_network import BatchNorm, constant, dropout_mask, image_batch
 from jaxevo.networks.universal_encoding import EncodedCell, EncodedGenome
-from jaxevo.search_space.complexity import operand_is_projected
-from jaxevo.search_space.genome import NUM_INPUTS, OPS, Op
-
-MAX_KERNEL = max(op.kernel_size for op in OPS)
-
-
-class Slots(NamedTuple):
-    """Parameters of all operands of a cell, or with one axis less (two) of one node (operand)."""
-
-    depthwise: jax.Array  # [B, 2, 2D, 7, 7]
-    pointwise: jax.Array  # [B, 2, D, 2D]
-    scale: jax.Array  # [B, 2, D]
-    bias: jax.Array  # [B, 2, D]
-
-
-def kernel_window(size: int) -> slice:
-    """Slice of a slot's axis in which a kernel of this size lies: the middle."""
-    return slice((MAX_KERNEL - size) // 2, (MAX_KERNEL + size) // 2)
+from jaxevo.networks.universal_operands import (
+    MAX_KERNEL,
+    Slots,
+    add_gradients,
+    before_norm,
+    is_projected,
+    project,
+)
 
 
 class Moments(NamedTuple):
@@ -78,69 +68,9 @@ def _at(tree, *index):
     return jax.tree.map(lambda a: a[index], tree)
 
 
-def _half(array: jax.Array, half: jax.Array, *index: jax.Array) -> jax.Array:
-    """D of the 2D channels of `array[index]`.
-
-    All operations work on D channels, so each is compiled for one width.
-    """
-    array = jax.lax.dynamic_slice(
-        array,
-        (
-            *index,
-            half * (array.shape[len(index)] // 2),
-            *(0 for _ in array.shape[len(index) + 1 :]),
-        ),
-        (*(1 for _ in index), array.shape[len(index)] // 2, *array.shape[len(index) + 1 :]),
-    )  # fmt: skip
-    return array.reshape(array.shape[len(index) :])
-
-
-def _spatial(op: Op, x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """`ops.spatial` for the kernel `[D, 7, 7]` of a slot."""
-    window = kernel_window(op.kernel_size)
-    return ops.spatial(op, x, kernel[:, window, window] if op.kernel_size else None)
-
-
-def _spatial_gradients(
-    op: Op, x: jax.Array, kernel: jax.Array, g: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    return jax.vjp(functools.partial(_spatial, op), x, kernel)[1](g)
-
-
-_SPATIAL = tuple(functools.partial(_spatial, op) for op in OPS)
-_SPATIAL_GRADIENTS = tuple(functools.partial(_spatial_gradients, op) for op in OPS)
-_NEEDS_PROJECTION = np.array(
-    [[operand_is_projected(state, op) for op in OPS] for state in (0, NUM_INPUTS)]
-)
-
-
-def _num_halves(state: jax.Array) -> jax.Array:
-    """A hidden state has two halves of D channels, the input one."""
-    return 1 + (state > 0)
-
-
-def _is_projected(state: jax.Array, op: jax.Array) -> jax.Array:
-    return jnp.asarray(_NEEDS_PROJECTION)[(state > 0).astype(jnp.int32), op]
-
-
-def _apply_spatial(
-    states: jax.Array, state: jax.Array, op: jax.Array, *, kernel: jax.Array
-) -> jax.Array:
-    """An operand before its 1x1 convolution, `[2D, H, W, N]`.
-
-    Of the input only the first half is filled, and zeros follow.
-    """
-
-    def body(half: jax.Array, z: jax.Array) -> jax.Array:
-        part = jax.lax.switch(op, _SPATIAL, _half(states, half, state), _half(kernel, half))
-        return jax.lax.dynamic_update_slice_in_dim(z, part, half * part.shape[0], 0)
-
-    return jax.lax.fori_loop(0, _num_halves(state), body, jnp.zeros(states.shape[1:], states.dtype))
-
-
 def _project(slot: Slots, z: jax.Array) -> tuple[jax.Array, Moments]:
-    """1x1 convolution and batch norm to `[D, H, W, N]`, and the batch's moments `[D]`."""
-    y, mean, var = ops.batch_norm(ops.pointwise(z, slot.pointwise), slot.scale, slot.bias)
+    """Projection and batch norm to `[D, H, W, N]`, and the batch's moments `[D]`."""
+    y, mean, var = ops.batch_norm(project(slot, z), slot.scale, slot.bias)
     return y, Moments(mean, var)
 
 
@@ -179,15 +109,15 @@ def _forward(
 
     def operand(states, b, o, *, old):
         slot, op, state = _at(slots, b, o), cell.ops[b, o], cell.states[b, o]
-        z = _apply_spatial(states, state, op, kernel=slot.depthwise)
+        z = before_norm(slot, states, state, op=op)
 
         def projected(z):
             if running_moments is None:
                 return _project(slot, z)
-            y = ops.pointwise(z, slot.pointwise)
+            y = project(slot, z)
             return ops.normalize(y, slot.scale, slot.bias, mean=old.mean, variance=old.var), old
 
-        return jax.lax.cond(_is_projected(state, op), projected, lambda z: (z[:channels], old), z)
+        return jax.lax.cond(is_projected(state, op), projected, lambda z: (z[:channels], old), z)
 
     def node(b, carry):
         states, out, moments = carry
@@ -227,7 +157,7 @@ def _operand_gradients(slot: Slots, states, state, *, op, g, gradients) -> tuple
 
     Returns the slot's gradient, and the states' gradients with the operand's own added.
     """
-    z = _apply_spatial(states, state, op, kernel=slot.depthwise)
+    z = before_norm(slot, states, state, op=op)
 
     def projected(z):
         slot_gradient, z_gradient = jax.vjp(lambda slot, z: _project(slot, z)[0], slot, z)[1](g)
@@ -236,26 +166,19 @@ def _operand_gradients(slot: Slots, states, state, *, op, g, gradients) -> tuple
     def plain(z):
         return jax.tree.map(jnp.zeros_like, slot), jax.lax.dynamic_update_slice(z, g, (0, 0, 0, 0))
 
-    # Through batch norm and the 1x1 convolution, where the operand has them.
-    slot_gradient, z_gradient = jax.lax.cond(_is_projected(state, op), projected, plain, z)
+    # Through batch norm and the projection, where the operand has them.
+    slot_gradient, z_gradient = jax.lax.cond(is_projected(state, op), projected, plain, z)
 
-    def body(half, carry):
-        gradients, kernel_gradient = carry
-        x, kernel = _half(states, half, state), _half(slot.depthwise, half)
-        x_gradient, part = jax.lax.switch(
-            op, _SPATIAL_GRADIENTS, x, kernel, _half(z_gradient, half)
-        )
-        total = _half(gradients, half, state) + x_gradient
-        start = (state, half * total.shape[0], 0, 0, 0)
-        kernel_gradient = jax.lax.dynamic_update_slice_in_dim(
-            kernel_gradient, part, half * part.shape[0], 0
-        )
-        return jax.lax.dynamic_update_slice(gradients, total[None], start), kernel_gradient
-
-    # Through the spatial part, half by half of the channels.
-    start = (gradients, jnp.zeros_like(slot.depthwise))
-    gradients, kernel_gradient = jax.lax.fori_loop(0, _num_halves(state), body, start)
-    return slot_gradient._replace(depthwise=kernel_gradient), gradients
+    # Through what comes before, half by half of the channels.
+    return add_gradients(
+        slot,
+        states,
+        state,
+        op=op,
+        g=z_gradient,
+        slot_gradient=slot_gradient,
+        gradients=gradients,
+    )
 
 
 def _cell_backward(kind, residuals, cotangents):
@@ -302,10 +225,22 @@ _cell.defvjp(_cell_forward, _cell_backward)
 class UniversalCell(nnx.Module):
     """The slots of a cell, and the weights `[B, E, 2D]` with which its readers read it."""
 
-    def __init__(self, kind: str, channels: int, num_slots: int, *, reader_channels: int):
+    def __init__(
+        self,
+        kind: str,
+        channels: int,
+        num_slots: int,
+        *,
+        reader_channels: int,
+        conv_kind: str = "separable",
+    ):
         self.kind = kind
-        slots = (num_slots, 2)
-        self.depthwise = constant(nnx.Param, 0, *slots, 2 * channels, MAX_KERNEL, MAX_KERNEL)
+        self.full = conv_kind == "full"
+        slots, taps = (num_slots, 2), (MAX_KERNEL, MAX_KERNEL)
+        if self.full:
+            self.dense = constant(nnx.Param, 0, *slots, channels, 2 * channels, *taps)
+        else:
+            self.depthwise = constant(nnx.Param, 0, *slots, 2 * channels, *taps)
         self.pointwise = constant(nnx.Param, 0, *slots, channels, 2 * channels)
         self.scale, self.bias = (
             constant(nnx.Param, 1, *slots, channels),
@@ -317,8 +252,13 @@ class UniversalCell(nnx.Module):
         )
         self.readers = constant(nnx.Param, 0, num_slots, reader_channels, 2 * channels)
 
+    @property
+    def kernels(self) -> nnx.Variable:
+        """The convolutions' kernels, as `Slots` has them."""
+        return self.dense if self.full else self.depthwise
+
     def __call__(self, x: jax.Array, cell: EncodedCell, train: bool) -> jax.Array:
-        kernels, weights = self.depthwise[...].astype(x.dtype), self.pointwise[...].astype(x.dtype)
+        kernels, weights = self.kernels[...].astype(x.dtype), self.pointwise[...].astype(x.dtype)
         slots, readers = (
             Slots(kernels, weights, self.scale[...], self.bias[...]),
             self.readers[...].astype(x.dtype),
@@ -354,10 +294,6 @@ class UniversalNetwork(nnx.Module):
         *,
         num_classes: int,
     ):
-        if config.conv_kind != "separable":
-            raise ValueError(
-                f"the universal engine has no {config.conv_kind} convolutions; use engine=compiled"
-            )
         config.check_image(*image_shape[:2])
         stack = config.stack()
         self.dropout_rate, self.precision = config.dropout_rate, config.precision
@@ -372,7 +308,13 @@ class UniversalNetwork(nnx.Module):
         ):
             kind = "classifier" if index == len(stack) - 1 else kind
             self.cells.append(
-                self.cell_type(kind, channels, max_nodes, reader_channels=reader_channels)
+                self.cell_type(
+                    kind,
+                    channels,
+                    max_nodes,
+                    reader_channels=reader_channels,
+                    conv_kind=config.conv_kind,
+                )
             )
         self.head_bias = constant(nnx.Param, 0, num_classes)
 

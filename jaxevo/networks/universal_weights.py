@@ -9,7 +9,8 @@ import numpy as np
 from flax import nnx
 
 from jaxevo.networks.genome_network import Network
-from jaxevo.networks.universal import UniversalNetwork, kernel_window
+from jaxevo.networks.universal import UniversalNetwork
+from jaxevo.networks.universal_operands import kernel_window
 from jaxevo.search_space.complexity import operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Genome
 
@@ -35,13 +36,15 @@ def _places(
                 operand = small.operands[2 * k + o]
                 channels = large.scale.shape[-1]
                 in_channels = channels if state < NUM_INPUTS else 2 * channels
-                # The depthwise kernel lies in the middle of its slot.
+                # A kernel lies in the middle of its slot.
                 if size := op.kernel_size:
-                    part = (k, o, slice(in_channels), kernel_window(size), kernel_window(size))
-                    yield large.depthwise, part, operand.kernel
-                # The 1x1 convolution and its batch norm.
-                if operand_is_projected(state, op):
+                    taps = (slice(in_channels), kernel_window(size), kernel_window(size))
+                    part = (k, o, slice(None), *taps) if operand.full else (k, o, *taps)
+                    yield large.kernels, part, operand.kernel
+                # The 1x1 convolution, and batch norm.
+                if operand_is_projected(state, op) and not operand.full:
                     yield large.pointwise, (k, o, slice(None), slice(in_channels)), operand.weight
+                if operand_is_projected(state, op):
                     for name in ("scale", "bias", "mean", "var"):
                         yield getattr(large, name), (k, o), getattr(operand.norm, name)
         readers.append(([s - NUM_INPUTS for s in cell.unused_states()], large.readers))

@@ -61,13 +61,15 @@ def rendered(figure: Figure, kind: str, dpi: int = 150) -> bytes:
 def draw_cells(genome: Genome, whose: str) -> Figure:
     """Draws both cells side by side, as in the paper's figures 2 and 6.
 
-    The input is above, the output FINAL below; `whose` cells they are is the title.
+    The input is above, the output FINAL below; `whose` cells they are is the title, with the layout
+    of a genome that has one.
     """
+    title = whose if genome.layout is None else f"{whose}: {genome.layout.describe()}"
     cells = {"Normal cell": genome.normal, "Reduction cell": genome.reduction}
     layouts = [layout.arrange(cell) for cell in cells.values()]
     widths = [max(LEAST_WIDTH, arranged.size[0]) + 2 * MARGIN for arranged in layouts]
     # The title, in as many lines as the width asks for, and below it the cells.
-    lines = textwrap.wrap(whose, int(_LETTERS * sum(widths)))
+    lines = textwrap.wrap(title, int(_LETTERS * sum(widths)))
     top = MARGIN + LINE * len(lines)
     height = max(arranged.size[1] for arranged in layouts) + top + TITLE + MARGIN
     figure = Figure(figsize=(sum(widths), height))

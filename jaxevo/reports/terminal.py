@@ -224,7 +224,6 @@ def print_individual(run: Run, known: int, console: Console) -> None:
 
 def print_cells(genome: Genome, of: str, console: Console) -> None:
     if genome.layout is not None:
-        channels, cells = genome.layout.channels, genome.layout.num_normal_cells
-        console.print(f"\nLAYOUT OF {of}  {channels} channels, {cells} normal cells")
+        console.print(f"\nLAYOUT OF {of}  {genome.layout.describe()}")
     for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
         console.print(f"\n{kind.upper()} CELL OF {of}", *summary.draw(cell), sep="\n")

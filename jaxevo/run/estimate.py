@@ -8,12 +8,12 @@ import time
 
 import numpy as np
 
-from jaxevo.config import SearchConfig, replace
+from jaxevo.config import CONV_KINDS, SearchConfig, replace
 from jaxevo.run.evaluator import Evaluator
 from jaxevo.run.remaining import Pace, Remaining
 from jaxevo.run.sizing import DataSize, mean_multiply_adds
 from jaxevo.run.words import format_duration
-from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.genome import Genome, Layout
 from jaxevo.search_space.variation import random_cell
 from jaxevo.seeds import Stream, generator
 from jaxevo.training.epoch import chunks
@@ -68,10 +68,18 @@ def measured_pace(evaluator: Evaluator) -> Pace:
 
 
 def _genome(config: SearchConfig, sample: int) -> Genome:
-    """A random genome of the smallest or the largest number of nodes."""
+    """A random genome of the smallest or the largest number of nodes.
+
+    Where the kind of convolutions is a gene, each has one of the two.
+    """
     num_nodes = (config.evolution.min_nodes, config.evolution.max_nodes)[sample]
     rng = generator(Stream.ESTIMATE, (config.seed, sample))
-    return Genome(random_cell(rng, num_nodes), random_cell(rng, num_nodes))
+    genome = Genome(random_cell(rng, num_nodes), random_cell(rng, num_nodes))
+    if not config.evolution.vary_conv_kind:
+        return genome
+    network = config.network
+    layout = Layout(network.channels, network.num_normal_cells, CONV_KINDS[sample])
+    return dataclasses.replace(genome, layout=layout)
 
 
 def _time(evaluator: Evaluator, genome: Genome, sample: int) -> tuple[float, float, float]:

@@ -28,14 +28,14 @@ def network_settings(genome: Genome, config: NetworkConfig) -> NetworkConfig:
     """The settings of a genome's network: those of a search, with the genome's own layout."""
     if genome.layout is None:
         return config
-    return dataclasses.replace(config, **dataclasses.asdict(genome.layout))
+    return dataclasses.replace(config, **genome.layout.genes())
 
 
 def check_given(genome: Genome, given: Iterable[str]) -> None:
     """Raises `InputError` if settings are given that the genome's own layout decides."""
     if genome.layout is None:
         return
-    own = dataclasses.asdict(genome.layout)
+    own = genome.layout.genes()
     if clash := [name for name in own if name in set(given)]:
         raise InputError(
             f"the genome has {clash[0]}={own[clash[0]]} of its own; leave {clash[0]} out, or take "

@@ -1,10 +1,10 @@
 """The genotype: an architecture as plain data.
 
 A genome is a normal and a reduction cell (paper, section 3.1), and may have a layout: how wide and
-how many its cells are, which the paper leaves to the settings. A cell is a list of nodes; a node
-applies one operation to each of two earlier states and concatenates the results. States are
-numbered: 0 and 1 are the cell's inputs, `k + 2` is the output of node `k`. Nothing here knows how a
-network is built or trained.
+how many its cells are, and of which convolutions, which the paper leaves to the settings. A cell is
+a list of nodes; a node applies one operation to each of two earlier states and concatenates the
+results. States are numbered: 0 and 1 are the cell's inputs, `k + 2` is the output of node `k`.
+Nothing here knows how a network is built or trained.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jaxevo.config import MAX_NODES
+from jaxevo.config import CONV_KINDS, MAX_NODES
 from jaxevo.search_space.canonical import canonical_cell
 
 NUM_INPUTS = 2  # states 0 and 1 of a cell, which are the same tensor
 CELL_KINDS = ("normal", "reduction")
-LAYOUT_FIELDS = ("channels", "num_normal_cells")
+LAYOUT_NUMBERS = ("channels", "num_normal_cells")
+LAYOUT_FIELDS = (*LAYOUT_NUMBERS, "conv_kind")
 MAX_CHANNELS, MAX_NORMAL_CELLS = 1024, 10  # of a layout: bounds the work that a file can ask for
 
 
@@ -109,17 +110,30 @@ class Layout:
     Attributes:
         channels: Feature maps of an operation in the first cells (D).
         num_normal_cells: Groups of normal cells, with a reduction cell between two groups (N).
+        conv_kind: One of `config.CONV_KINDS`; None: as the settings of networks say.
     """
 
     channels: int
     num_normal_cells: int
+    conv_kind: str | None = None
 
     def __post_init__(self) -> None:
-        bounds = zip(LAYOUT_FIELDS, (MAX_CHANNELS, MAX_NORMAL_CELLS), strict=True)
+        bounds = zip(LAYOUT_NUMBERS, (MAX_CHANNELS, MAX_NORMAL_CELLS), strict=True)
         for name, most in bounds:
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= most:
                 raise ValueError(f"{name} is a whole number from 1 to {most}, not {value!r}")
+        if self.conv_kind is not None and self.conv_kind not in CONV_KINDS:
+            raise ValueError(f"conv_kind is one of {', '.join(CONV_KINDS)}, not {self.conv_kind!r}")
+
+    def genes(self) -> dict[str, Any]:
+        """The settings of networks that it decides, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def describe(self) -> str:
+        """The layout in words."""
+        words = f"{self.channels} channels, {self.num_normal_cells} normal cells"
+        return words if self.conv_kind is None else f"{words}, {self.conv_kind} convolutions"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +160,9 @@ class Genome:
     def _canonical_key(self) -> str:
         keys = [canonical_cell(cell) for cell in self.cells]
         if self.layout is not None:
-            keys.append(f"{self.layout.channels}x{self.layout.num_normal_cells}")
+            # A kind of convolutions, if it has one, follows: "8x3 full".
+            size = f"{self.layout.channels}x{self.layout.num_normal_cells}"
+            keys.append(" ".join([size, *filter(None, [self.layout.conv_kind])]))
         return " / ".join(keys)
 
     @property
@@ -168,7 +184,7 @@ class Genome:
             kind: [{"inputs": list(n.inputs), "ops": [str(op) for op in n.ops]} for n in cell.nodes]
             for kind, cell in zip(CELL_KINDS, self.cells, strict=True)
         }
-        return cells | ({} if self.layout is None else {"layout": dataclasses.asdict(self.layout)})
+        return cells | ({} if self.layout is None else {"layout": self.layout.genes()})
 
     @classmethod
     def from_dict(cls, data: Any) -> Genome:
@@ -213,7 +229,7 @@ def _parse_cell(data: Any, where: str) -> Cell:
 
 
 def _parse_layout(data: Any) -> Layout:
-    expect_keys(data, "layout", LAYOUT_FIELDS)
+    expect_keys(data, "layout", LAYOUT_NUMBERS, optional=("conv_kind",))
     try:
         return Layout(**data)
     except ValueError as error:

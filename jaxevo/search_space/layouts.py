@@ -1,6 +1,6 @@
-"""Layouts as genes: how wide a genome's network is and how many cells it has.
+"""Layouts as genes: how wide a genome's network is, how many cells and which convolutions it has.
 
-The paper fixes both. Where they are genes, one search may answer how small a network may be.
+The paper fixes all of them. Where they are genes, one search may answer how small a network may be.
 """
 
 from __future__ import annotations
@@ -14,41 +14,56 @@ from jaxevo.search_space.genome import LAYOUT_FIELDS, Layout
 
 @dataclasses.dataclass(frozen=True)
 class LayoutSpace:
-    """The layouts that genomes may have: any of these widths with any of these numbers of cells.
+    """The layouts that genomes may have: each combination of these options.
 
-    Both are sorted, so that a mutation is a step to a neighbour.
+    Numbers are sorted, so that a mutation is a step to a neighbour. Without kinds of convolutions
+    the kind is no gene.
     """
 
     channels: tuple[int, ...]
     num_normal_cells: tuple[int, ...]
+    conv_kind: tuple[str, ...] = ()
 
     @classmethod
-    def between(cls, channels: tuple[int, int], num_normal_cells: tuple[int, int]) -> LayoutSpace:
+    def between(
+        cls,
+        channels: tuple[int, int],
+        num_normal_cells: tuple[int, int],
+        conv_kind: tuple[str, ...] = (),
+    ) -> LayoutSpace:
         """All numbers of cells, and widths about a third apart, between bounds (both included)."""
         low, high = channels
         ladder = sorted({base * 2**k for base in (1, 3) for k in range(10)})
         widths = sorted({low, high, *(width for width in ladder if low < width < high)})
-        return cls(tuple(widths), tuple(range(num_normal_cells[0], num_normal_cells[1] + 1)))
+        cells = tuple(range(num_normal_cells[0], num_normal_cells[1] + 1))
+        return cls(tuple(widths), cells, conv_kind)
 
     def __contains__(self, layout: Layout | None) -> bool:
         return layout is not None and all(
-            getattr(layout, name) in getattr(self, name) for name in LAYOUT_FIELDS
+            getattr(layout, name) in (getattr(self, name) or (None,)) for name in LAYOUT_FIELDS
         )
+
+    @property
+    def _genes(self) -> tuple[str, ...]:
+        return tuple(name for name in LAYOUT_FIELDS if getattr(self, name))
 
     def random(self, rng: np.random.Generator) -> Layout:
         """A layout, each as likely as any other."""
-        return Layout(**{name: int(rng.choice(getattr(self, name))) for name in LAYOUT_FIELDS})
+        drawn = {name: rng.choice(getattr(self, name)).item() for name in self._genes}
+        return Layout(**drawn)
 
     def mutate(self, rng: np.random.Generator, layout: Layout, prob: float) -> Layout:
-        """With probability `prob` one of the genes goes a step up or down.
+        """With probability `prob` one of the genes changes.
 
-        A step beyond the last changes nothing.
+        A number goes a step up or down; a step beyond the last changes nothing. The kind of
+        convolutions becomes the other one.
         """
         if rng.random() >= prob:
             return layout
-        name = LAYOUT_FIELDS[int(rng.integers(len(LAYOUT_FIELDS)))]
+        name = self._genes[int(rng.integers(len(self._genes)))]
         options = getattr(self, name)
-        place = options.index(getattr(layout, name)) + int(rng.choice((-1, 1)))
+        place = options.index(getattr(layout, name))
+        place = 1 - place if name == "conv_kind" else place + int(rng.choice((-1, 1)))
         if not 0 <= place < len(options):
             return layout
         return dataclasses.replace(layout, **{name: options[place]})
@@ -60,6 +75,6 @@ def cross_layouts(
     """Each gene is the first parent's with probability `bias`, else the second's."""
     genes = {
         name: getattr(layout_1 if rng.random() <= bias else layout_2, name)
-        for name in LAYOUT_FIELDS
+        for name in layout_1.genes()
     }
     return Layout(**genes)

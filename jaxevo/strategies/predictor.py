@@ -24,10 +24,12 @@ OWN_SHARE = {"accuracy": 0.2, "likelihood": 0.2, "speed": 0.6}
 
 
 def features(genome: Genome) -> list[float]:
-    """What a genome is made of: eight numbers a cell, and two of a layout of its own."""
+    """What a genome is made of: eight numbers a cell, and those of a layout of its own."""
     found = [*_cell_features(genome.normal), *_cell_features(genome.reduction)]
     if genome.layout is not None:
         found += [math.log2(genome.layout.channels), float(genome.layout.num_normal_cells)]
+        if genome.layout.conv_kind is not None:
+            found.append(float(genome.layout.conv_kind == "full"))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxevo.config import SearchConfig
+from jaxevo.config import CONV_KINDS, SearchConfig
 from jaxevo.config.fields import check
 from jaxevo.errors import InputError
 from jaxevo.search_space import genome_files
@@ -45,20 +45,22 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
 
 
 def layout_space(config: SearchConfig) -> LayoutSpace | None:
-    """The layouts that genomes may have; None where width and number of cells are no genes."""
+    """The layouts that genomes may have; None where nothing of a layout is a gene."""
     if not config.layout_genes:
         return None
     network, genes = config.network, config.evolution
     return LayoutSpace.between(
         (genes.min_channels or network.channels, network.channels),
         (genes.min_normal_cells or network.num_normal_cells, network.num_normal_cells),
+        CONV_KINDS if genes.vary_conv_kind else (),
     )
 
 
 def initial_genomes(config: SearchConfig, fits: Fits | None = None) -> list[Genome]:
     """The genomes that a search's population begins with.
 
-    Where the layout is a gene, genomes without one have the search's widest with the most cells.
+    Where the layout is a gene, genomes without one have the search's widest with the most cells;
+    where the kind of convolutions is one, genomes that have none have the network's.
 
     Raises `InputError` if they are no genomes, too many, or not of the search space, or if `fits`
     is not true for one.
@@ -87,15 +89,17 @@ def _initial(config: SearchConfig, genome: Genome, number: int, *, fits: Fits | 
             rule=f"it has a cell of {cell.num_nodes} nodes, and the search space has "
             f"{evolution.min_nodes} to {evolution.max_nodes} (min_nodes, max_nodes)",
         )
+    if layouts is not None:
+        own = genome.layout or Layout(config.network.channels, config.network.num_normal_cells)
+        if layouts.conv_kind and own.conv_kind is None:
+            own = dataclasses.replace(own, conv_kind=config.network.conv_kind)
+        genome = dataclasses.replace(genome, layout=own)
     _check_initial(
         number,
-        genome.layout is None or genome.layout in (layouts or ()),
-        rule=f"it has {genome.layout}, which this search has not; see min_channels and "
-        "min_normal_cells",
+        genome.layout in (layouts or (None,)),
+        rule=f"it has {genome.layout and genome.layout.describe()}, which this search has not; "
+        "see min_channels, min_normal_cells and vary_conv_kind",
     )
-    if layouts is not None and genome.layout is None:
-        largest = Layout(config.network.channels, config.network.num_normal_cells)
-        genome = dataclasses.replace(genome, layout=largest)
     _check_initial(
         number,
         fits is None or fits(genome),

@@ -199,13 +199,9 @@ def choose_engine(name: str, network: NetworkConfig, candidates_per_step: int = 
     reason = why_not_native(network, candidates_per_step)
     if name == "native" and reason:
         raise InputError(f"engine=native cannot run: {reason}; or use engine=universal")
-    if name == "universal" and network.conv_kind != "separable":
-        raise InputError(
-            f"engine=universal has no {network.conv_kind} convolutions; use engine=compiled"
-        )
     if name != "auto":
         return name
-    if machine.backend() != "cpu" or network.conv_kind != "separable":
+    if machine.backend() != "cpu":
         return "compiled"
     return "universal" if reason else "native"
 

@@ -14,6 +14,7 @@ from typing import Any
 from jaxevo.errors import printable
 from jaxevo.files import write_text
 from jaxevo.networks.baselines import Baseline
+from jaxevo.search_space.complexity import network_settings
 from jaxevo.training.classifier import Classifier
 from jaxevo.versions import versions
 
@@ -97,8 +98,11 @@ def _kind(classifier: Classifier) -> str:
     if isinstance(classifier.model, Baseline):
         return f"The hand-designed network {escaped(classifier.model.name)}"
     normal, reduction = (cell.num_nodes for cell in classifier.model.cells)
+    settings = network_settings(classifier.model, classifier.builder.network)
+    full = settings.conv_kind == "full"
+    network = "network of full convolutions, with" if full else "convolutional network of"
     return (
-        f"A convolutional network of two kinds of cells ({normal} nodes in the normal, {reduction} "
+        f"A {network} two kinds of cells ({normal} nodes in the normal, {reduction} "
         "in the reduction cell)"
     )
 

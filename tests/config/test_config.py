@@ -85,6 +85,7 @@ DEFAULTS = {
     "minimize": "parameters",
     "min_channels": 0,
     "min_normal_cells": 0,
+    "vary_conv_kind": False,
     "layout_mutation_prob": 0.4,
     "class_weights": "none",
     "initial_genomes": "",
@@ -194,7 +195,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
 ]
 # What needs no refusal: any yes or no, and a data set's name, which is looked up later.
 UNCHECKED = {"skip_unreadable", "reuse_fitness", "dataset", "crossover", "stagnation_avoidance"}
-UNCHECKED |= {"compare_winner"}
+UNCHECKED |= {"compare_winner", "vary_conv_kind"}
 UNCHECKED |= {"initial_genomes"}  # `strategies.registry` reads them
 # At the edge of what is possible.
 ACCEPTED: list[tuple[type, dict[str, Any]]] = [
@@ -253,7 +254,12 @@ def test_values_at_the_edge_are_accepted(kind: type, values: dict[str, Any]):
                 **{"min_normal_cells": 1, "mating_pool": "survivors"},
                 **{"candidates_per_step": 2},
             },
-            "candidates_per_step=2 is not possible: networks of several widths or numbers of cells",
+            "candidates_per_step=2 is not possible: networks of several layouts cannot be trained",
+        ),
+        (
+            {"vary_conv_kind": True, "strategy": "aco"},
+            "strategy=aco is not possible: ants choose no layout; leave min_channels and "
+            "min_normal_cells at 0, and vary_conv_kind out",
         ),
     ],
 )

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 from builders_runs import hash_run, table_records, write_run
 
+from jaxevo.config import CONV_KINDS
 from jaxevo.run.reader import Run, load_run
 
 optuna = pytest.importorskip("optuna", reason="the extra `export` is not installed")
@@ -46,7 +47,7 @@ def test_the_table(tmp_path):
 
 
 def test_two_objectives_and_genes_of_the_layout(tmp_path):
-    run = hash_run(tmp_path, 40, min_channels=4, strategy="nsga2")
+    run = hash_run(tmp_path, 40, min_channels=4, vary_conv_kind=True, strategy="nsga2")
     found = study(run, tmp_path / "study.log")
     assert [direction.name for direction in found.directions] == ["MAXIMIZE", "MINIMIZE"]
     assert found.metric_names == ["fitness", "parameters"]
@@ -56,7 +57,7 @@ def test_two_objectives_and_genes_of_the_layout(tmp_path):
         assert trial.values == expected
         described = description(individual.genome, run)
         assert trial.params == {name: described[name] for name in trial.params}
-        assert "channels" in trial.params
+        assert "channels" in trial.params and trial.params["conv_kind"] in CONV_KINDS
     assert {trial.params["channels"] for trial in found.best_trials} != {24}
 
 

@@ -19,6 +19,7 @@ def test_the_rows_of_the_table(tmp_path):
         **{"parameters": 10, "multiply_adds": 20, "reused": None, "failure": None},
         **{"compile_seconds": 1.0, "train_seconds": 2.0, "evaluate_seconds": 0.5},
         **{"normal_nodes": 1, "reduction_nodes": 2, "channels": 24, "num_normal_cells": 3},
+        "conv_kind": "separable",
         "genome": json.dumps(GENOME.to_dict()),
     }
     assert (rows[1]["fitness"], rows[1]["failure"]) == (None, "diverged")
@@ -26,9 +27,10 @@ def test_the_rows_of_the_table(tmp_path):
 
 
 def test_both_formats_have_the_rows(tmp_path):
-    run = hash_run(tmp_path, 40, min_channels=4, strategy="nsga2")
+    run = hash_run(tmp_path, 40, min_channels=4, vary_conv_kind=True, strategy="nsga2")
     rows = tables.rows(run)
     assert len({row["channels"] for row in rows}) > 1  # each genome's own
+    assert {row["conv_kind"] for row in rows} == {"separable", "full"}
     tables.save_parquet(run, tmp_path / "table.parquet")
     assert parquet.read_table(tmp_path / "table.parquet").to_pylist() == rows
     tables.save_csv(run, tmp_path / "table.csv")

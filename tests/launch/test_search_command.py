@@ -258,7 +258,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
             ["sample_size=11", "only 10"],
         ),
         (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
-        (["--conv_kind=full", "--engine=universal"], ["engine=compiled"]),
+        (["--precision=bfloat16", "--engine=native"], ["engine=universal"]),
         (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),
         (["--workers=2", "--cluster=auto"], ["workers=2", "--cluster=auto", "give either"]),
         (

@@ -56,7 +56,7 @@ struct RandomCell {
   int nodes;
   std::vector<int32_t> states, operations;
   std::unique_ptr<bool[]> unused;
-  Floats x, out_gradient, depthwise, pointwise, scale, bias, readers;
+  Floats x, out_gradient, kernels, pointwise, scale, bias, readers;
 
   RandomCell() {
     shape = {static_cast<Kind>(integer(0, kNumKinds - 1)),
@@ -65,7 +65,8 @@ struct RandomCell {
              integer(1, 13),
              integer(1, 13),
              integer(1, 17),
-             integer(1, 40)};
+             integer(1, 40),
+             integer(0, 1) == 1};
     if (shape.kind == kReduction) shape.height++, shape.width++;
     const size_t operands = shape.slots * kOperands, channels = shape.channels;
     nodes = integer(0, shape.slots);
@@ -80,7 +81,8 @@ struct RandomCell {
     }
     x = normal(channels * shape.height * shape.width * shape.images, 0.0f, 1.0f);
     out_gradient = normal(out_size(), 0.0f, 1.0f);
-    depthwise = normal(operands * 2 * channels * kSlotSize, 0.0f, 0.3f);
+    const size_t planes = 2 * channels * (shape.full ? channels : 1);
+    kernels = normal(operands * planes * kSlotSize, 0.0f, shape.full ? 0.1f : 0.3f);
     pointwise = normal(operands * channels * 2 * channels, 0.0f, 0.5f);
     scale = normal(operands * channels, 1.0f, 0.1f);
     bias = normal(operands * channels, 0.0f, 0.1f);
@@ -95,34 +97,35 @@ struct RandomCell {
   }
   Genome genome() const { return {nodes, states.data(), operations.data(), unused.get()}; }
   Weights weights() const {
-    return {depthwise.data(), pointwise.data(), scale.data(), bias.data(), readers.data()};
+    return {kernels.data(), pointwise.data(), scale.data(), bias.data(), readers.data()};
   }
 };
 
 // Everything that the three functions give, one after another.
-std::vector<Floats> compute(const Kernels& kernels, const RandomCell& cell, int threads) {
+std::vector<Floats> compute(const Kernels& build, const RandomCell& cell, int threads) {
   const Shape& shape = cell.shape;
   Floats out = unwritten(cell.out_size()), predicted = out, mean = unwritten(cell.bias.size());
-  Floats variance = mean, states = unwritten(kernels.states_size(shape)), gradients = states;
-  Floats dx = unwritten(cell.x.size()), depthwise = unwritten(cell.depthwise.size());
+  Floats variance = mean, states = unwritten(build.states_size(shape)), gradients = states;
+  Floats dx = unwritten(cell.x.size()), kernels = unwritten(cell.kernels.size());
   Floats pointwise = unwritten(cell.pointwise.size()), readers = unwritten(cell.readers.size());
   Floats scale = unwritten(cell.scale.size()), bias = scale;
   Team team(threads);
-  kernels.forward(shape, cell.genome(), cell.weights(), team.threads(), cell.x.data(), out.data(),
+  build.forward(shape, cell.genome(), cell.weights(), team.threads(), cell.x.data(), out.data(),
                   mean.data(), variance.data(), states.data());
-  kernels.predict(shape, cell.genome(), cell.weights(), team.threads(), mean.data(),
+  build.predict(shape, cell.genome(), cell.weights(), team.threads(), mean.data(),
                   variance.data(), cell.x.data(), predicted.data());
-  const Gradients weights{depthwise.data(), pointwise.data(), scale.data(), bias.data(),
+  const Gradients weights{kernels.data(), pointwise.data(), scale.data(), bias.data(),
                           readers.data()};
-  kernels.backward(shape, cell.genome(), cell.weights(), team.threads(), states.data(), mean.data(),
+  build.backward(shape, cell.genome(), cell.weights(), team.threads(), states.data(), mean.data(),
                    variance.data(), cell.out_gradient.data(), dx.data(), weights, gradients.data());
-  return {out, predicted, mean, variance, dx, depthwise, pointwise, scale, bias, readers};
+  return {out, predicted, mean, variance, dx, kernels, pointwise, scale, bias, readers};
 }
 
 void fail(const RandomCell& cell, const std::string& what) {
   const Shape& s = cell.shape;
-  std::printf("kind %d, B %d of %d, D %d, E %d, %d x %d, N %d: %s\n", s.kind, cell.nodes, s.slots,
-              s.channels, s.reader_channels, s.height, s.width, s.images, what.c_str());
+  std::printf("kind %d, B %d of %d, D %d, E %d, %d x %d, N %d, %s: %s\n", s.kind, cell.nodes,
+              s.slots, s.channels, s.reader_channels, s.height, s.width, s.images,
+              s.full ? "full" : "separable", what.c_str());
   std::exit(1);
 }
 

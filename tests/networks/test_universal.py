@@ -4,6 +4,7 @@ dropout.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -23,6 +24,8 @@ from jaxevo.search_space.genome import OPS, Cell, Genome, Node
 
 MAX_NODES, SHAPE, CLASSES = 6, (5, 4, 2), 3
 CONFIG = NetworkConfig(channels=2, num_normal_cells=2, dropout_rate=0.3)
+FULL = dataclasses.replace(CONFIG, conv_kind="full")
+both_kinds = pytest.mark.parametrize("config", [CONFIG, FULL], ids=["separable", "full"])
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, *SHAPE), np.uint8)
 LABELS = np.array([0, 2, 1])
 
@@ -47,7 +50,8 @@ def quick_ops(monkeypatch):
     """Operations compiled one by one and kept, so that hundreds of networks run without being
     compiled.
     """
-    for name in ("depthwise", "pointwise", "max_pool", "avg_pool", "batch_norm", "halve"):
+    names = ("depthwise", "full_convolution", "pointwise", "max_pool", "avg_pool", "batch_norm")
+    for name in (*names, "halve"):
         monkeypatch.setattr(ops, name, jax.jit(getattr(ops, name)))
 
 
@@ -61,11 +65,14 @@ def with_all_operations() -> list[Genome]:
 
 
 @pytest.mark.parametrize("number", [2, pytest.param(300, marks=pytest.mark.slow)])
-def test_random_genomes_have_equal_loss_gradients_and_statistics(universal_step, quick_ops, number):
+@both_kinds
+def test_random_genomes_have_equal_loss_gradients_and_statistics(
+    universal_step, quick_ops, config, number
+):
     # The gradients are compared as the network that they make of the universal network's slots.
     for seed, genome in enumerate(random_genomes(number) + with_all_operations()):
-        network = Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed)
-        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
+        network = Network(genome, config, SHAPE, num_classes=CLASSES, seed=seed)
+        universal = UniversalNetwork(config, MAX_NODES, SHAPE, num_classes=CLASSES)
         from_network(universal, network, genome)
         results = []
         for module, inputs, step in (
@@ -76,7 +83,7 @@ def test_random_genomes_have_equal_loss_gradients_and_statistics(universal_step,
             (value, stats), gradient = step(params, stats, graphdef, inputs)
             nnx.update(module, gradient, stats)
             results.append(value)
-        carried = Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed + 1)
+        carried = Network(genome, config, SHAPE, num_classes=CLASSES, seed=seed + 1)
         to_network(universal, carried, genome)
         np.testing.assert_allclose(
             results[1], results[0], rtol=1e-4, err_msg=genome.canonical_key()
@@ -90,30 +97,28 @@ def test_random_genomes_have_equal_loss_gradients_and_statistics(universal_step,
             )
 
 
-def test_equal_predictions_in_evaluation(quick_ops):
+@both_kinds
+def test_equal_predictions_in_evaluation(quick_ops, config):
     predict = nnx.jit(functools.partial(UniversalNetwork.__call__, train=False))
     for seed, genome in enumerate(random_genomes(30, seed=1)):
-        network = Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=seed)
+        network = Network(genome, config, SHAPE, num_classes=CLASSES, seed=seed)
         for stat in jax.tree.leaves(nnx.state(network, nnx.BatchStat)):
             stat += np.float32(0.25)
-        universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
+        universal = UniversalNetwork(config, MAX_NODES, SHAPE, num_classes=CLASSES)
         from_network(universal, network, genome)
         logits = predict(universal, IMAGES, encode(genome, MAX_NODES))
         np.testing.assert_allclose(logits, network(IMAGES, train=False), rtol=1e-3, atol=1e-4)
 
 
-def test_slots_that_a_genome_does_not_use_have_no_gradient(universal_step):
+@both_kinds
+def test_slots_that_a_genome_does_not_use_have_no_gradient(universal_step, config):
     node = Node((0, 1), (OPS[1], OPS[0]))
     genome = Genome(Cell((node,)), Cell((node,)))
-    universal = UniversalNetwork(CONFIG, MAX_NODES, SHAPE, num_classes=CLASSES)
-    from_network(universal, Network(genome, CONFIG, SHAPE, num_classes=CLASSES, seed=0), genome)
+    universal = UniversalNetwork(config, MAX_NODES, SHAPE, num_classes=CLASSES)
+    from_network(universal, Network(genome, config, SHAPE, num_classes=CLASSES, seed=0), genome)
     graphdef, params, stats = nnx.split(universal, nnx.Param, nnx.BatchStat)
     _, gradient = universal_step(params, stats, graphdef, (encode(genome, MAX_NODES),))
-    depthwise = np.asarray(gradient["cells"][0]["depthwise"][...])
-    assert np.any(depthwise[0, 0])
-    assert not np.any(depthwise[1:]) and not np.any(depthwise[0, 1])
-
-
-def test_full_convolutions_are_refused():
-    with pytest.raises(ValueError, match="use engine=compiled"):
-        UniversalNetwork(NetworkConfig(conv_kind="full"), MAX_NODES, (8, 8, 1), num_classes=10)
+    name = "dense" if config is FULL else "depthwise"
+    kernels = np.asarray(gradient["cells"][0][name][...])
+    assert np.any(kernels[0, 0])
+    assert not np.any(kernels[1:]) and not np.any(kernels[0, 1])

@@ -105,6 +105,10 @@ def test_layouts_that_are_genes_and_bounds_on_size_count():
     whole = mean_multiply_adds(config, size)
     narrow = mean_multiply_adds(replace(config, {"min_channels": 1}), size)
     assert 0 < narrow < 0.6 * whole
+    # Full convolutions have several times as many, and half of the genomes have them.
+    full = mean_multiply_adds(replace(config, {"conv_kind": "full"}), size)
+    both = mean_multiply_adds(replace(config, {"vary_conv_kind": True}), size)
+    assert 1.5 * whole < both < 0.9 * full
     bound = round(whole / 2)
     bounded = replace(config, {"max_multiply_adds": bound})
     assert 0 < mean_multiply_adds(bounded, size) < 0.8 * whole

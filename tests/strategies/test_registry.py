@@ -48,8 +48,10 @@ def pack_with_layout() -> str:
 def test_the_first_candidates_are_those_given_and_the_rest_is_drawn(settings):
     history = run(make(**settings, initial_genomes=TEXT), table_fitness)
     given, drawn = history[:3], history[3:]
-    # Where the layout is a gene, a genome without one has the largest.
-    layout = Layout(12, 3) if "min_channels" in settings else None
+    # Where the layout is a gene, a genome without one has the largest of the network's kind.
+    kind = "separable" if "vary_conv_kind" in settings else None
+    genes = kind or "min_channels" in settings
+    layout = Layout(settings.get("channels", 24), 3, kind) if genes else None
     assert [each.genome for each in given] == [
         dataclasses.replace(genome, layout=layout) for genome in GIVEN
     ]
@@ -77,6 +79,19 @@ def test_a_search_with_given_genomes_resumes_anywhere(settings, number):
     assert str(run(second, table_fitness)) == str(whole[number:])
 
 
+def test_given_genomes_have_the_networks_kind_of_convolutions_where_that_is_a_gene():
+    settings = {"initial_genomes": TEXT, "vary_conv_kind": True, "conv_kind": "full"}
+    given = initial_genomes(replace(SearchConfig(), settings))
+    assert [each.layout for each in given] == [Layout(24, 3, "full")] * len(GIVEN)
+    # A layout without a kind gets the kind alone.
+    settings |= {"initial_genomes": pack_with_layout(), "min_channels": 7, "min_normal_cells": 1}
+    (own,) = initial_genomes(replace(SearchConfig(), settings))
+    assert own.layout is not None and own.layout.genes().items() >= {
+        ("channels", 7),
+        ("conv_kind", "full"),
+    }
+
+
 def test_a_given_genome_that_fails_is_replaced_by_a_drawn_one():
     history = run(make(initial_genomes=TEXT), lambda each: None if each.id == 1 else 0.5)
     first = [each for each in history if each.generation == 0]
@@ -89,10 +104,10 @@ def test_a_given_genome_that_fails_is_replaced_by_a_drawn_one():
         ({"population_size": 2}, "3 genomes is not possible: the population has 2; give fewer or"),
         ({"max_nodes": 2}, r"genome \d is not possible: it has a cell of [34] nodes, and the se"),
         ({"min_nodes": 4}, r"cell of [23] nodes, and the search space has 4 to 4 \(min_nodes"),
-        ({"initial_genomes": pack_with_layout()}, r"genome 1 is not .*: it has Layout\(channels=7"),
+        ({"initial_genomes": pack_with_layout()}, r"genome 1 is not .*: it has 7 channels, "),
         (
             {"initial_genomes": pack_with_layout(), "min_channels": 2, "channels": 12},
-            r"genome 1 is not possible: it has Layout\(channels=7",
+            r"genome 1 is not possible: it has 7 channels, ",
         ),
         ({"initial_genomes": "["}, "initial_genomes cannot be read .*not a JSON document"),
         ({"initial_genomes": "[{}]"}, "initial_genomes cannot be read .*missing key"),

@@ -28,7 +28,7 @@ def test_what_auto_means_on_a_cpu(best):
     assert choice(engine="auto") == best
     assert choice(engine="auto", precision="bfloat16") == "universal"
     assert choice(engine="auto", candidates_per_step=2, mating_pool="survivors") == "universal"
-    assert choice(engine="auto", conv_kind="full") == "compiled"
+    assert choice(engine="auto", conv_kind="full") == best
     assert choice(engine="compiled") == "compiled"
 
 

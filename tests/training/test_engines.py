@@ -59,17 +59,18 @@ def test_the_compiled_engine_compiles_once_for_several_seeds():
 
 
 @pytest.mark.parametrize("kind", [CompiledEngine, UniversalEngine])
-def test_a_layout_of_its_own_is_as_good_as_the_same_settings(kind, few_digits):
+@pytest.mark.parametrize("conv_kind", ["separable", "full"])
+def test_a_layout_of_its_own_is_as_good_as_the_same_settings(kind, conv_kind, few_digits):
     # Weights and predictions are equal to the last bit: the network is the same one.
-    def engine(channels: int, cells: int):
-        config = NetworkConfig(channels=channels, num_normal_cells=cells)
+    def engine(channels: int, cells: int, conv_kind: str):
+        config = NetworkConfig(channels=channels, num_normal_cells=cells, conv_kind=conv_kind)
         builder = NetworkBuilder(config, (8, 8, 1), 10)
         return CompiledEngine(builder, 32) if kind is CompiledEngine else kind(builder, 32, 2)
 
     (genome,) = random_genomes(1, 1, 2, seed=5)
-    own = dataclasses.replace(genome, layout=Layout(3, 1))
+    own = dataclasses.replace(genome, layout=Layout(3, 1, conv_kind))
     images = few_digits[0].images[:32]
-    wide, narrow = engine(4, 2), engine(3, 1)
+    wide, narrow = engine(4, 2, "separable"), engine(3, 1, conv_kind)
     logits = []
     for maker, each in ((wide, own), (narrow, genome)):
         prepared = maker.prepare(each, (0, 1))
@@ -100,8 +101,10 @@ def test_engines_by_name():
     assert isinstance(make_engine("auto", builder, 32, max_nodes=6), UniversalEngine)  # on a CPU
 
 
-def test_engines_start_with_the_same_weights_and_give_them_back():
-    builder = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
+@pytest.mark.parametrize("conv_kind", ["separable", "full"])
+def test_engines_start_with_the_same_weights_and_give_them_back(conv_kind: str):
+    config = NetworkConfig(channels=2, num_normal_cells=1, conv_kind=conv_kind)
+    builder = NetworkBuilder(config, (8, 8, 1), 10)
     (genome,) = random_genomes(1, 1, 2)
     networks = []
     for name in ("universal", "compiled"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 
@@ -25,19 +26,24 @@ NETWORK = BUILDER.network
 SMALL_CNN = Baseline("small_cnn")
 
 
-def trained(train: Images, engine: str) -> Classifier:
+def trained(train: Images, engine: str, conv_kind: str) -> Classifier:
     """A genome of two cells that differ in size, trained for 180 steps."""
     (other,) = random_genomes(1, 3, 3, seed=3)
     genome = Genome(other.normal, GENOME.reduction)
     config = TrainingConfig(epochs=4, batch_size=32, learning_rate=0.03)
     settings = {"source": SOURCE, "config": config, "seeds": (0,), "engine": engine}
-    ((classifier, _),) = train_classifiers(genome, BUILDER, train, **settings)
+    network = dataclasses.replace(NETWORK, conv_kind=conv_kind)
+    builder = dataclasses.replace(BUILDER, network=network)
+    ((classifier, _),) = train_classifiers(genome, builder, train, **settings)
     return classifier
 
 
 @pytest.mark.skipif(native.unavailable_reason() is not None, reason="needs native kernels")
-def test_a_genome_trained_by_the_native_engine_is_as_one_compiled(digits: SearchData):
-    compiled, own = (trained(digits.train, engine) for engine in ("compiled", "native"))
+@pytest.mark.parametrize("conv_kind", ["separable", "full"])
+def test_a_genome_trained_by_the_native_engine_is_as_one_compiled(
+    digits: SearchData, conv_kind: str
+):
+    compiled, own = (trained(digits.train, engine, conv_kind) for engine in ("compiled", "native"))
     # The weights are those of the genome's own network. Some have no influence, and differ.
     parts = [split(each.network) for each in (compiled, own)]
     assert parts[0].graphdef == parts[1].graphdef
@@ -78,9 +84,10 @@ def test_a_hand_designed_model_is_compiled():
         settle_engine("universal", SMALL_CNN, NETWORK)
 
 
-def test_an_engine_that_cannot_train_the_network_is_refused():
-    with pytest.raises(InputError, match="engine=universal has no full convolutions"):
-        settle_engine("universal", GENOME, NetworkConfig(conv_kind="full"))
+def test_an_engine_that_cannot_train_the_network_is_refused(monkeypatch):
+    monkeypatch.setattr(native, "unavailable_reason", lambda: None)
+    with pytest.raises(InputError, match="float32 only, not in bfloat16; or use engine=universal"):
+        settle_engine("native", GENOME, NetworkConfig(precision="bfloat16"))
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"engine": 3}', '{"engine": "fast"}'])

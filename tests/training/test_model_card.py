@@ -23,6 +23,10 @@ def test_the_facts(tmp_path):
     assert f"- Classes (10): {', '.join(CLASSES)}." in lines
     assert "- test accuracy 97.00%" in lines
     assert "| epochs | 3 |" in lines
+    full = dataclasses.replace(BUILDER.network, conv_kind="full")
+    builder = dataclasses.replace(BUILDER, network=full)
+    write_card(tmp_path, dataclasses.replace(classifier, builder=builder), [], training={})
+    assert "A network of full convolutions, with two kinds" in (tmp_path / FILE_NAME).read_text()
 
 
 def test_names_are_text(tmp_path):

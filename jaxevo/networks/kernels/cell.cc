@@ -8,7 +8,8 @@
 //     m = mean(y), v = mean((y - m)^2)        [D]
 //     f = scale / sqrt(v + epsilon)           the state's readers see f (y - m) + bias
 //
-// Identity and pools of the input have neither W nor batch norm: y = z. The reader R [E, 2D] of
+// A full convolution has y = conv(s) instead of both (`full.h`). Identity and pools of the input
+// have neither W nor batch norm: y = z. The reader R [E, 2D] of
 // every unused state s adds R s (of a reduction cell, R times the means of 2x2 pixels) to the
 // output; the classifier gets the mean of s over pixels.
 //
@@ -26,6 +27,7 @@
 
 #include "cell.h"
 
+#include "full.h"
 #include "layout.h"
 #include "products.h"
 #include "spatial.h"
@@ -33,9 +35,6 @@
 
 namespace jaxevo::JAXEVO_BUILD {
 namespace {
-
-// Pixels of which all channels are worked on before the next ones, so that they stay in cache.
-constexpr int kChunk = 128;
 
 template <class Task>
 void for_each(Threads threads, int tasks, const Task& task) {
@@ -47,6 +46,7 @@ void for_each(Threads threads, int tasks, const Task& task) {
 // Memory of a thread between tasks: nothing in it outlives one.
 struct Scratch {
   Planes planes;
+  FullPlanes full;
   VectorBuffer z, dz, chunk, other_chunk, states;
 };
 
@@ -75,8 +75,10 @@ struct Cell {
   int state(int operand) const { return genome.states[operand]; }
   int operation(int operand) const { return genome.operations[operand]; }
   bool projected(int operand) const {
-    return state(operand) > 0 || kernel_size(operation(operand)) > 0;
+    return state(operand) > 0 || convolves(operand);
   }
+  bool convolves(int operand) const { return kernel_size(operation(operand)) > 0; }
+  bool full(int operand) const { return shape.full && convolves(operand); }
 
   // The weights of an operand's 1x1 convolution, [D, 2D].
   Matrix pointwise(int operand) const {
@@ -88,8 +90,14 @@ struct Cell {
     const int64_t size = static_cast<int64_t>(shape.reader_channels) * 2 * channels();
     return {weights.readers + node * size, 2 * channels(), 1};
   }
-  int64_t slot(int operand, int channel) const {
-    return (static_cast<int64_t>(operand) * 2 * channels() + channel) * kSlotSize;
+  // Floats of an operand's kernels.
+  int64_t slot_size() const {
+    return int64_t{2} * channels() * kSlotSize * (shape.full ? channels() : 1);
+  }
+  const float* slot(int operand) const { return weights.kernels + operand * slot_size(); }
+  FullKernel full_kernel(int operand) const {
+    return {slot(operand), kernel_size(operation(operand)), channels(),
+            layout.width(state(operand))};
   }
 
   // The image that the reader sees.
@@ -205,7 +213,7 @@ Rows apply_spatial(const Block& states, const Affine& affine, int operand, Vecto
   const Cell& cell = states.cell;
   const int row = cell.state(operand);
   for (int c = 0; c < cell.layout.width(row); c++) {
-    const float* kernel = cell.weights.depthwise + cell.slot(operand, c);
+    const float* kernel = cell.slot(operand) + int64_t{c} * kSlotSize;
     Vector* to = z + static_cast<ptrdiff_t>(c) * cell.layout.plane;
     const Channel x = normalized(states, affine, row, c);
     spatial(cell.operation(operand), scratch().planes, cell.image, x, kernel, to);
@@ -221,6 +229,12 @@ Vector* reserve_operand(VectorBuffer& buffer, const Cell& cell) {
 void compute_operand(const Block& states, const Affine& affine, int operand) {
   const Cell& cell = states.cell;
   const Rows y = states.half(operand);
+  if (cell.full(operand)) {
+    const int row = cell.state(operand);
+    const auto x = [&](int c) { return normalized(states, affine, row, c); };
+    full_convolution(scratch().full, cell.full_kernel(operand), cell.image, x, y);
+    return;
+  }
   if (!cell.projected(operand)) {
     apply_spatial(states, affine, operand, y.data);
     return;
@@ -422,7 +436,6 @@ struct Backward {
   int blocks() const { return cell.layout.blocks; }
   int64_t reader_size() const { return int64_t{cell.shape.reader_channels} * 2 * channels(); }
   int64_t pointwise_size() const { return int64_t{channels()} * 2 * channels(); }
-  int64_t slots_size() const { return int64_t{2} * channels() * kSlotSize; }
   float inverse_deviation(int operand, int c) const {
     return 1.0f / __builtin_sqrtf(variance[operand * channels() + c] + kEpsilon);
   }
@@ -430,7 +443,7 @@ struct Backward {
   void reserve() {
     reader_parts.reserve(blocks() * reader_size());
     pointwise_parts.reserve(kOperands * blocks() * pointwise_size());
-    kernel_parts.reserve(kOperands * blocks() * slots_size());
+    kernel_parts.reserve(kOperands * blocks() * cell.slot_size());
     norm_parts.reserve(int64_t{kOperands} * blocks() * 2 * channels());
     norm_sums.reserve(kOperands * 2 * channels());
     written.reserve(cell.shape.slots + 1);
@@ -457,6 +470,7 @@ struct Backward {
   void undo_norm(int block, int operand, Chunk chunk);
   Rows project(int block, int operand);
   void operand(int block, int operand, bool add);
+  void full_operand(int block, int operand, bool add);
 };
 
 // The gradient of a state that the classifier reads: every pixel has an equal share.
@@ -568,14 +582,15 @@ Rows Backward::project(int block, int operand) {
 
 // From an operand's gradient to its weights' and to that of the state it reads.
 void Backward::operand(int block, int operand, bool add) {
+  if (cell.full(operand)) return full_operand(block, operand, add);
   const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
   const Rows dz = cell.projected(operand) ? project(block, operand) : to.half(operand);
   const int row = cell.state(operand);
-  float* kernel_part = part(kernel_parts, slots_size(), operand % kOperands, block);
-  clear(kernel_part, slots_size());
+  float* kernel_part = part(kernel_parts, cell.slot_size(), operand % kOperands, block);
+  clear(kernel_part, cell.slot_size());
   for (int c = 0; c < cell.layout.width(row); c++) {
     const Channel x = normalized(from, affine, row, c);
-    const float* kernel = cell.weights.depthwise + cell.slot(operand, c);
+    const float* kernel = cell.slot(operand) + int64_t{c} * kSlotSize;
     float* dk = kernel_part + c * kSlotSize;
     Vector* out = to.channel(row, c);
     const auto differentiate = [&](auto store) {
@@ -586,6 +601,26 @@ void Backward::operand(int block, int operand, bool add) {
       differentiate([=](int i, Vector gradient) { out[i] += gradient; });
     } else {
       differentiate([=](int i, Vector gradient) { out[i] = gradient; });
+    }
+  }
+}
+
+// The same through batch norm and a full convolution.
+void Backward::full_operand(int block, int operand, bool add) {
+  const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
+  const int row = cell.state(operand), pixels = cell.layout.pixels;
+  const Rows dz{reserve_operand(scratch().dz, cell), cell.layout.plane};
+  float* kernel_part = part(kernel_parts, cell.slot_size(), operand % kOperands, block);
+  clear(kernel_part, cell.slot_size());
+  undo_norm(block, operand, {0, 0, 0, pixels});
+  const auto x = [&](int c) { return normalized(from, affine, row, c); };
+  full_gradients(scratch().full, cell.full_kernel(operand), cell.image, x, to.half(operand),
+                 to.valid, dz, kernel_part);
+  for (int c = 0; c < cell.layout.width(row); c++) {
+    Vector* out = to.channel(row, c);
+    for (int i = 0; i < pixels; i++) {
+      const Vector gradient = x(c)[i] > 0.0f ? dz[c][i] : Vector{};
+      out[i] = add ? out[i] + gradient : gradient;
     }
   }
 }
@@ -634,12 +669,12 @@ void node_operands(Backward& pass, Threads threads, int node, const Gradients& o
   });
   for (int o = 0; o < kOperands; o++) {
     const int operand = cell.operand(node, o);
-    if (cell.projected(operand))
+    if (cell.projected(operand) && !cell.full(operand))
       pass.add_parts(pass.pointwise_parts, pass.pointwise_size(), o,
                      out.pointwise + operand * pass.pointwise_size());
-    if (kernel_size(cell.operation(operand)) > 0)
-      pass.add_parts(pass.kernel_parts, pass.slots_size(), o,
-                     out.depthwise + cell.slot(operand, 0));
+    if (cell.convolves(operand))
+      pass.add_parts(pass.kernel_parts, cell.slot_size(), o,
+                     out.kernels + operand * cell.slot_size());
   }
 }
 
@@ -653,7 +688,7 @@ void backward(const Shape& shape, const Genome& genome, const Weights& weights, 
   Backward pass{cell, affine, const_cast<float*>(states), gradients, mean, variance, out_gradient};
   pass.reserve();
   const int64_t operands = int64_t{shape.slots} * kOperands;
-  clear(out.depthwise, operands * pass.slots_size());
+  clear(out.kernels, operands * cell.slot_size());
   clear(out.pointwise, operands * pass.pointwise_size());
   clear(out.scale, operands * shape.channels);
   clear(out.bias, operands * shape.channels);

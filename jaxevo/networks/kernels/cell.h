@@ -28,6 +28,7 @@ struct Shape {
   int reader_channels;  // E
   int height, width;    // H, W
   int images;           // N
+  bool full;            // whether convolutions are full, or depthwise and then 1x1
 };
 
 // The genome's cell as integers (`EncodedCell`). Row 0 of the states is the input, row k + 1 is
@@ -42,7 +43,7 @@ struct Genome {
 // Parameters (`Slots`, and the readers' weights), or their gradients.
 template <class Float>
 struct Parameters {
-  Float* depthwise;  // [B, 2, 2D, 7, 7]
+  Float* kernels;    // [B, 2, 2D, 7, 7], of full convolutions [B, 2, D, 2D, 7, 7]
   Float* pointwise;  // [B, 2, D, 2D]
   Float* scale;      // [B, 2, D]
   Float* bias;       // [B, 2, D]

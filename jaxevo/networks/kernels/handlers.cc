@@ -51,7 +51,7 @@ class Checks {
 
 // What every call has: the weights and the genome.
 struct Inputs {
-  Array<5> depthwise;
+  Array<5> kernels;  // of full convolutions [B, 2, D 2D, 7, 7]
   Array<4> pointwise;
   Array<3> scale, bias, readers;
   Number nodes;
@@ -59,7 +59,7 @@ struct Inputs {
   Flags unused;
 
   Weights weights() const {
-    return {depthwise.typed_data(), pointwise.typed_data(), scale.typed_data(), bias.typed_data(),
+    return {kernels.typed_data(), pointwise.typed_data(), scale.typed_data(), bias.typed_data(),
             readers.typed_data()};
   }
   Genome genome() const {
@@ -67,7 +67,7 @@ struct Inputs {
             unused.typed_data()};
   }
   // The cell's shape, with the first four axes of its input [D, H, W, N].
-  Shape shape(int32_t kind, const Array<4>& x) const {
+  Shape shape(int32_t kind, bool full, const Array<4>& x) const {
     const auto of = x.dimensions();
     const auto size = [](int64_t value) { return static_cast<int>(value); };
     return {static_cast<Kind>(kind),
@@ -76,7 +76,8 @@ struct Inputs {
             size(readers.dimensions()[1]),
             size(of[1]),
             size(of[2]),
-            size(of[3])};
+            size(of[3]),
+            full};
   }
 };
 
@@ -87,8 +88,9 @@ void check_shapes(Checks& checks, const Shape& shape, const Inputs& in) {
                  "an empty input");
   checks.shape(in.readers, {slots, shape.reader_channels, 2 * channels},
                "readers are not [B, E, 2D]");
-  checks.shape(in.depthwise, {slots, kOperands, 2 * channels, kMaxKernel, kMaxKernel},
-               "depthwise kernels are not [B, 2, 2D, 7, 7]");
+  const int64_t planes = 2 * channels * (shape.full ? channels : 1);
+  checks.shape(in.kernels, {slots, kOperands, planes, kMaxKernel, kMaxKernel},
+               "kernels are not [B, 2, 2D, 7, 7], or of full convolutions [B, 2, D 2D, 7, 7]");
   checks.shape(in.pointwise, {slots, kOperands, channels, 2 * channels},
                "weights are not [B, 2, D, 2D]");
   checks.shape(in.scale, {slots, kOperands, channels}, "scales are not [B, 2, D]");
@@ -143,14 +145,14 @@ ffi::Error run(Compute compute) {
   }
 }
 
-ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise,
+ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, bool full, Array<4> x, Array<5> kernels,
                    Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
                    Number nodes, Indices states, Indices operations, Flags unused,
                    ffi::Result<ffi::AnyBuffer> out, Result<3> mean, Result<3> variance,
                    Result<1> kept) {
-  const Inputs in{depthwise, pointwise, scale, bias, readers, nodes, states, operations, unused};
-  const Shape shape = in.shape(kind, x);
-  const Kernels& chosen = kernels();
+  const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
+  const Shape shape = in.shape(kind, full, x);
+  const Kernels& chosen = jaxevo::kernels();
   Checks checks;
   check_inputs(checks, shape, in);
   check_moments(checks, shape, *mean, *variance);
@@ -167,13 +169,13 @@ ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> dept
   });
 }
 
-ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> depthwise,
+ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, Array<4> x, Array<5> kernels,
                    Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
                    Number nodes, Indices states, Indices operations, Flags unused, Array<3> mean,
                    Array<3> variance, ffi::Result<ffi::AnyBuffer> out) {
-  const Inputs in{depthwise, pointwise, scale, bias, readers, nodes, states, operations, unused};
-  const Shape shape = in.shape(kind, x);
-  const Kernels& chosen = kernels();
+  const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
+  const Shape shape = in.shape(kind, full, x);
+  const Kernels& chosen = jaxevo::kernels();
   Checks checks;
   check_inputs(checks, shape, in);
   check_moments(checks, shape, mean, variance);
@@ -186,16 +188,16 @@ ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, Array<4> x, Array<5> dept
   });
 }
 
-ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, Array<5> depthwise, Array<4> pointwise,
+ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, Array<5> kernels, Array<4> pointwise,
                     Array<3> scale, Array<3> bias, Array<3> readers, Number nodes, Indices states,
                     Indices operations, Flags unused, Array<1> kept, Array<3> mean,
                     Array<3> variance, ffi::AnyBuffer out_gradient, Result<4> x_gradient,
-                    Result<5> depthwise_gradient, Result<4> pointwise_gradient,
+                    Result<5> kernels_gradient, Result<4> pointwise_gradient,
                     Result<3> scale_gradient, Result<3> bias_gradient, Result<3> readers_gradient,
                     Result<1> gradients) {
-  const Inputs in{depthwise, pointwise, scale, bias, readers, nodes, states, operations, unused};
-  const Shape shape = in.shape(kind, *x_gradient);
-  const Kernels& chosen = kernels();
+  const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
+  const Shape shape = in.shape(kind, full, *x_gradient);
+  const Kernels& chosen = jaxevo::kernels();
   Checks checks;
   check_inputs(checks, shape, in);
   check_moments(checks, shape, mean, variance);
@@ -207,7 +209,7 @@ ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, Array<5> depthwise, Arra
     check_size(checks, gradients->element_count(), chosen.states_size(shape),
                "the states' gradients have another size");
   }
-  check_size(checks, depthwise_gradient->element_count(), depthwise.element_count(),
+  check_size(checks, kernels_gradient->element_count(), kernels.element_count(),
              "a gradient has another size than its weights");
   check_size(checks, pointwise_gradient->element_count(), pointwise.element_count(),
              "a gradient has another size than its weights");
@@ -218,7 +220,7 @@ ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, Array<5> depthwise, Arra
   check_size(checks, readers_gradient->element_count(), readers.element_count(),
              "a gradient has another size than its weights");
   if (!checks.ok()) return checks.error();
-  const Gradients out{depthwise_gradient->typed_data(), pointwise_gradient->typed_data(),
+  const Gradients out{kernels_gradient->typed_data(), pointwise_gradient->typed_data(),
                       scale_gradient->typed_data(), bias_gradient->typed_data(),
                       readers_gradient->typed_data()};
   return run([&] {
@@ -244,7 +246,7 @@ auto with_weights_and_genome(Binding binding) {
       .template Arg<Flags>();
 }
 
-auto of_cell() { return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("kind"); }
+auto of_cell() { return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("kind").Attr<bool>("full"); }
 
 }  // namespace
 }  // namespace jaxevo
@@ -294,7 +296,7 @@ void jaxevo_limit_threads(int threads) { jaxevo::thread_limit.store(threads); }
 // Floats that the states of a cell of this shape take.
 int64_t jaxevo_states_size(int slots, int channels, int height, int width, int images) {
   return jaxevo::kernels().states_size(
-      {jaxevo::kNormal, slots, channels, 1, height, width, images});
+      {jaxevo::kNormal, slots, channels, 1, height, width, images, false});
 }
 
 }  // extern "C"

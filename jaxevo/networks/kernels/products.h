@@ -1,5 +1,6 @@
 // Products over channels for 1x1 convolutions, and their weights' gradients. Both keep a tile of
 // sums in registers: with 16 registers 4 x 3 sums, 3 operands and 1 more; with 32 registers 6 x 4.
+// `full.h` has full convolutions made of the same tiles.
 
 #pragma once
 
@@ -10,11 +11,41 @@ namespace jaxevo::JAXEVO_BUILD {
 constexpr int kTileRows = kRegisters == 32 ? 6 : 4;
 constexpr int kTileColumns = kRegisters == 32 ? 4 : 3;
 
+// Pixels of which all channels are worked on before the next ones, so that they stay in cache.
+constexpr int kChunk = 128;
+
+// A number that is known when the program is compiled.
+template <int kSize>
+struct Size {
+  static constexpr int size = kSize;
+};
+
+// Calls work(Size, first) for parts of at most kMost, each about as large as any other.
+template <int kMost, class Work>
+inline void in_tiles(int number, Work work) {
+  static_assert(kMost <= 6);
+  int first = 0;
+  for (int tiles = (number + kMost - 1) / kMost; tiles > 0; tiles--) {
+    const int size = (number - first + tiles - 1) / tiles;
+    if (size == 1) work(Size<1>(), first);
+    if (size == 2) work(Size<2>(), first);
+    if (size == 3) work(Size<3>(), first);
+    if constexpr (kMost > 3)
+      if (size == 4) work(Size<4>(), first);
+    if constexpr (kMost > 4) {
+      if (size == 5) work(Size<5>(), first);
+      if (size == 6) work(Size<6>(), first);
+    }
+    first += size;
+  }
+}
+
 // A matrix of floats, or its transpose: element (i, j) is data[i * row + j * column].
 struct Matrix {
   const float* data;
   int row, column;
   Matrix transposed() const { return {data, column, row}; }
+  Matrix from(int i) const { return {data + static_cast<ptrdiff_t>(i) * row, row, column}; }
 };
 
 // Rows of vectors; row i begins at data + i * stride. (No template: it would lose the vectors'
@@ -34,8 +65,9 @@ struct Rows {
   operator ConstRows() const { return {data, stride}; }
 };
 
-template <int M, int P, bool kAdd>
-inline void product_tile(int depth, Matrix a, ConstRows x, Rows y) {
+// `Source` is what gives rows of vectors by their number.
+template <int M, int P, bool kAdd, class Source>
+inline void product_tile(int depth, Matrix a, Source x, Rows y) {
   Vector sums[M][P] = {};
   for (int k = 0; k < depth; k++) {
     const Vector* column = x[k];
@@ -76,16 +108,13 @@ inline void product_strip(int rows, int depth, Matrix a, ConstRows x, Rows y) {
   prefetch_next<P>(depth, x.data, x.stride, 0);
   prefetch_next<P>(rows, y.data, y.stride, 1);
   for (; m + kTileRows <= rows; m += kTileRows) {
-    const Matrix part{a.data + static_cast<ptrdiff_t>(m) * a.row, a.row, a.column};
-    product_tile<kTileRows, P, kAdd>(depth, part, x, y.from(m, 0));
+    product_tile<kTileRows, P, kAdd>(depth, a.from(m), x, y.from(m, 0));
   }
   for (; m + 2 <= rows; m += 2) {
-    const Matrix part{a.data + static_cast<ptrdiff_t>(m) * a.row, a.row, a.column};
-    product_tile<2, P, kAdd>(depth, part, x, y.from(m, 0));
+    product_tile<2, P, kAdd>(depth, a.from(m), x, y.from(m, 0));
   }
   if (m < rows) {
-    const Matrix part{a.data + static_cast<ptrdiff_t>(m) * a.row, a.row, a.column};
-    product_tile<1, P, kAdd>(depth, part, x, y.from(m, 0));
+    product_tile<1, P, kAdd>(depth, a.from(m), x, y.from(m, 0));
   }
 }
 
@@ -98,9 +127,9 @@ void product(int rows, int depth, int pixels, Matrix a, ConstRows x, Rows y) {
   for (; p < pixels; p++) product_strip<1, kAdd>(rows, depth, a, x.from(0, p), y.from(0, p));
 }
 
-template <int M, int K>
-inline void outer_tile(int pixels, int valid, ConstRows y, ConstRows z, float* out, int stride) {
-  Vector sums[M][K] = {};
+// Adds to the sums what pixels that follow one another give.
+template <int M, int K, class Source>
+inline void outer_run(int pixels, ConstRows y, Source z, Vector (&sums)[M][K]) {
   for (int p = 0; p < pixels; p++) {
     Vector right[K];
 #pragma GCC unroll 8
@@ -112,6 +141,12 @@ inline void outer_tile(int pixels, int valid, ConstRows y, ConstRows z, float* o
       for (int k = 0; k < K; k++) sums[m][k] += left * right[k];
     }
   }
+}
+
+template <int M, int K>
+inline void outer_tile(int pixels, int valid, ConstRows y, ConstRows z, float* out, int stride) {
+  Vector sums[M][K] = {};
+  outer_run<M, K>(pixels, y, z, sums);
   for (int m = 0; m < M; m++)
     for (int k = 0; k < K; k++) out[m * stride + k] += sum_lanes(sums[m][k], valid);
 }
