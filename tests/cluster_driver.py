@@ -24,7 +24,7 @@ from jaxevo.run.trainings import Trainings
 from jaxevo.stopwatch import Stopwatch
 
 # Offspring do not wait for each other, so that several nodes have work.
-CONFIG = replace(SMALL, {"mating_pool": "survivors"})
+CONFIG = replace(SMALL, {"lag": 8})
 
 
 class Idle:
