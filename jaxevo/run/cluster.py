@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -142,10 +142,22 @@ class Cluster:
             KeyError: No such job was submitted, or its outcome was taken before.
             WorkerError: No node that is there can carry out jobs.
         """
-        if key not in self._known:
-            raise KeyError(key)
+        self.first((key,))
+        self._known.remove(key)
+        return self._done.pop(key)
+
+    def first(self, keys: Collection[Key]) -> Key:
+        """Waits until one of these submitted jobs is done, and names it; `result` takes it.
+
+        Raises like `result`.
+        """
+        if not keys or not self._known.issuperset(keys):
+            raise KeyError(*keys)
         try:
-            while key not in self._done:
+            while True:
+                done = next((key for key in keys if key in self._done), None)
+                if done is not None:
+                    return done
                 self._look_around()
                 self._assign()
                 self._take_results()
@@ -154,8 +166,11 @@ class Cluster:
                 f"--cluster={self.limits.cluster} is gone ({error}): give the same command once it "
                 "runs again"
             ) from None
-        self._known.remove(key)
-        return self._done.pop(key)
+
+    def withdraw(self) -> None:
+        """Forgets the jobs that have not begun."""
+        self._known -= {task.job.key for task in self._queue}
+        self._queue.clear()
 
     def members(self) -> list[Member]:
         """The places of the nodes, and the jobs there; another thread may ask."""

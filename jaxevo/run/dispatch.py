@@ -6,6 +6,7 @@ In this process candidates are trained one by one, or several in a step.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 
 from jaxevo.config import WorkerConfig
@@ -53,7 +54,11 @@ class Dispatcher:
             images = share_images(pool, data, evaluator.data.subset)
             # A node of a cluster has its own folder of programs.
             cache = None if limits.cluster else compilation_cache()
-            setup = TrainingSetup(evaluator.config, data.num_classes, images, cache)
+            # A candidate has one processor of a node, or its share of this machine's.
+            threads = 1 if limits.cluster else len(os.sched_getaffinity(0)) // limits.workers
+            setup = TrainingSetup(
+                evaluator.config, data.num_classes, images, cache, threads=max(1, threads)
+            )
             yield cls(evaluator, Trainings(pool, setup))
 
     def evaluate(self, jobs: Sequence[Job]) -> Evaluation:
@@ -68,6 +73,11 @@ class Dispatcher:
         if seed not in self._ahead:
             self._here([job for job in jobs if job[1] not in self._ahead])
         return self._ahead.pop(seed)
+
+    def withdraw(self) -> None:
+        """Forgets the jobs that were submitted early and have not begun."""
+        if self.workers is not None:
+            self.workers.withdraw()
 
     def _here(self, jobs: Sequence[Job]) -> None:
         """Does as many jobs as one step takes, and has the genome after them compiled meanwhile."""

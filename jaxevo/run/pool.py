@@ -153,6 +153,10 @@ class Pool(Protocol):
         """
         ...
 
+    def withdraw(self) -> None:
+        """Forgets the jobs that have not begun."""
+        ...
+
     def members(self) -> Sequence[Member]:
         """The processes there are; another thread may ask."""
         ...

@@ -222,6 +222,7 @@ def _explore_and_choose(
             out_of_time=remaining.out_of_time,
         )
         ranked = explorer.run().ranked
+        dispatcher.withdraw()  # candidates that a search which ends early no longer needs
         choosing = (task.config, ledger, dispatcher.evaluate)
         best = rank_best(*choosing, ranked=ranked, reporter=reporter)
         first = best_of_first_generation(*choosing, reporter=reporter) if compare else None

@@ -49,12 +49,14 @@ class TrainingSetup:
         num_classes: Number of classes.
         images: From `share_images`.
         compilation_cache: Folder of compiled programs, if there is one.
+        threads: That native kernels may take; 0: as many as there are. Results are the same.
     """
 
     config: SearchConfig
     num_classes: int
     images: Shared
     compilation_cache: str | None
+    threads: int = 0
 
     def build(self) -> Function:
         """`Evaluator.evaluate` on these images, from a genome and a seed to an `Evaluation`.
@@ -75,12 +77,15 @@ class TrainingSetup:
     def evaluator(self) -> Evaluator:
         """The evaluator that trains in this process as the search's own does."""
         from jaxevo.machine import keep_compiled
+        from jaxevo.networks import native
         from jaxevo.networks.builder import NetworkBuilder
         from jaxevo.run.evaluator import Evaluator, class_weights
         from jaxevo.training.data import TrainingData
 
         if self.compilation_cache:
             keep_compiled(self.compilation_cache)
+        if native.kernels_name():
+            native.limit_threads(self.threads)
         arrays = self.images.load()
         train = Images(arrays["train_images"], arrays["train_labels"])
         validation = Images(arrays["validation_images"], arrays["validation_labels"])
@@ -106,6 +111,10 @@ class Trainings:
     def submit(self, genome: Genome, seed: Seed) -> None:
         """Submits a genome for training, unless this training is under way already."""
         self.pool.submit(Job(seed, self.setup, (genome, seed)))
+
+    def withdraw(self) -> None:
+        """Forgets the trainings that have not begun."""
+        self.pool.withdraw()
 
     def result(self, seed: Seed) -> Evaluation:
         """Waits for the result of a submitted training. Raises `WorkerError`."""

@@ -163,6 +163,11 @@ class Workers:
                 limit = self.limits.candidate_timeout
                 self._give_up(worker, f"it took longer than --candidate_timeout={limit:g}")
 
+    def withdraw(self) -> None:
+        """Forgets the jobs that have not begun."""
+        self._known -= {task.job.key for task in self._queue}
+        self._queue.clear()
+
     def members(self) -> list[Member]:
         """The workers there are; another thread may ask."""
         now = time.monotonic()

@@ -54,7 +54,7 @@ def test_it_trains_as_this_process_does(digits):
     data_here = TrainingData.of(train, subset, by_class)
     here = Evaluator(config, builder, data_here, validation=data.validation)
     with open_pool(WorkerConfig(workers=1)) as pool:
-        setup = TrainingSetup(config, data.num_classes, share_images(pool, data, subset), None)
+        setup = TrainingSetup(config, data.num_classes, share_images(pool, data, subset), None, 1)
         trainings = Trainings(pool, setup)
         for k, genome in enumerate(GENOMES):
             trainings.submit(genome, (0, 0, k))

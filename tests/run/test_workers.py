@@ -183,6 +183,19 @@ def test_arrays_are_shared_and_a_worker_builds_a_setup_once_and_changes_to_anoth
     assert values[0]["made"] == values[1]["made"] and values[2]["made"] == values[3]["made"]
 
 
+def test_jobs_that_have_not_begun_can_be_withdrawn(tmp_path):
+    setup = faults.TableSetup({}, tmp_path)
+    with Workers(WorkerConfig(workers=1)) as workers:
+        for k in range(3):  # the worker is still starting
+            workers.submit(candidate(setup, k))
+        workers.withdraw()
+        with pytest.raises(KeyError):
+            workers.result(SEEDS[0])
+        workers.submit(candidate(setup, 2))
+        assert accuracy(workers.result(SEEDS[2])) == expected(2)
+    assert [attempts_at(tmp_path, k) for k in range(3)] == [0, 0, 1]
+
+
 def test_the_same_key_twice_is_one_job_until_its_result_is_taken(tmp_path):
     setup = faults.TableSetup({}, tmp_path)
     with Workers(WorkerConfig(workers=1)) as workers:
