@@ -80,7 +80,9 @@ def shared_place(folder: pathlib.Path, limits: WorkerConfig) -> Iterator[Place]:
     threads = max(1, (os.cpu_count() or 1) // workers_here)
     with tempfile.NamedTemporaryFile(prefix=".shared-", dir=folder) as file:
         marker = folder / pathlib.Path(file.name).name
-        yield Place(os.getcwd(), marker, threads, compilation_cache())
+        # Programs compiled for this machine are not for others.
+        compiled = compilation_cache() if limits.workers else None
+        yield Place(os.getcwd(), marker, threads, compiled)
 
 
 def making(place: Place, make: Callable[..., Any]) -> Function:
