@@ -57,8 +57,9 @@ struct Shifted {
 // The middle K x K taps of a slot's kernels [D, 2D, 7, 7].
 struct FullKernel {
   const float* slot;
-  int size;                                         // K
-  int outs, ins;                                    // D; channels of the state: D or 2D
+  int size;  // K
+  int outs;  // D
+  int ins;   // channels of the state, D or 2D
   int row() const { return 2 * outs * kSlotSize; }  // floats from one output channel to the next
   // Where in an output channel's part of the slot a tap lies.
   int place(int in, int i, int j) const {
@@ -79,7 +80,8 @@ class FullPlanes {
       for (int in = 0; in < kernel.ins; in++)
         for (int i = 0; i < kernel.size; i++)
           for (int j = 0; j < kernel.size; j++)
-            *to++ = kernel.slot[static_cast<ptrdiff_t>(out) * kernel.row() + kernel.place(in, i, j)];
+            *to++ = kernel.slot[static_cast<ptrdiff_t>(out) * kernel.row() +
+                                kernel.place(in, i, j)];
     return {weights_.data(), taps(kernel, kernel.ins), 1};
   }
 
@@ -173,8 +175,8 @@ void full_convolution(FullPlanes& planes, const FullKernel& kernel, Image image,
                    kernel.outs, planes.forward_weights(kernel), y);
 }
 
-// From the gradient `dy` [D, pixels] to that of the rectified channels, `dr` [C, pixels], and of the
-// kernel, which is added to `slot`.
+// From the gradient `dy` [D, pixels] to that of the rectified channels, `dr` [C, pixels], and of
+// the kernel, which is added to `slot`.
 template <class State>
 void full_gradients(FullPlanes& planes, const FullKernel& kernel, Image image, State x,
                     ConstRows dy, int valid, Rows dr, float* slot) {

@@ -188,8 +188,8 @@ ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, Array<4> x, Ar
   });
 }
 
-ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, Array<5> kernels, Array<4> pointwise,
-                    Array<3> scale, Array<3> bias, Array<3> readers, Number nodes, Indices states,
+ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, Array<5> kernels,
+                    Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers, Number nodes, Indices states,
                     Indices operations, Flags unused, Array<1> kept, Array<3> mean,
                     Array<3> variance, ffi::AnyBuffer out_gradient, Result<4> x_gradient,
                     Result<5> kernels_gradient, Result<4> pointwise_gradient,
@@ -246,7 +246,9 @@ auto with_weights_and_genome(Binding binding) {
       .template Arg<Flags>();
 }
 
-auto of_cell() { return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("kind").Attr<bool>("full"); }
+auto of_cell() {
+  return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("kind").Attr<bool>("full");
+}
 
 }  // namespace
 }  // namespace jaxevo
