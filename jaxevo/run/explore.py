@@ -36,8 +36,13 @@ if TYPE_CHECKING:  # imported late, as they bring JAX
 
 def within_bounds(
     config: SearchConfig, complexity: Callable[[Genome], Complexity]
-) -> Callable[[Genome], bool]:
-    """Tells of a genome whether its network is within a search's bounds on size."""
+) -> Callable[[Genome], bool] | None:
+    """Tells of a genome whether its network is within a search's bounds on size.
+
+    None if there are no bounds, so that no genome is measured for them.
+    """
+    if not config.max_parameters and not config.max_multiply_adds:
+        return None
 
     def fits(genome: Genome) -> bool:
         size = complexity(genome)
