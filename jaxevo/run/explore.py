@@ -36,8 +36,13 @@ if TYPE_CHECKING:  # imported late, as they bring JAX
 
 def within_bounds(
     config: SearchConfig, complexity: Callable[[Genome], Complexity]
-) -> Callable[[Genome], bool]:
-    """Tells of a genome whether its network is within a search's bounds on size."""
+) -> Callable[[Genome], bool] | None:
+    """Tells of a genome whether its network is within a search's bounds on size.
+
+    None if there are no bounds, so that no genome is measured for them.
+    """
+    if not config.max_parameters and not config.max_multiply_adds:
+        return None
 
     def fits(genome: Genome) -> bool:
         size = complexity(genome)
@@ -76,6 +81,7 @@ class Explorer:
     stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     out_of_time: Callable[[], bool] = lambda: False
     _failures_in_a_row: int = 0
+    _waiting: dict[int, tuple[str, Job]] = dataclasses.field(default_factory=dict)  # by id
     _saved: float = -math.inf  # the last candidate of the newest checkpoint
 
     def run(self) -> Strategy:
@@ -209,15 +215,21 @@ class Explorer:
         Of isomorphic candidates the later ones wait for the first. There are no more jobs than the
         search may train.
         """
+        # Up to L wait, and all but one did so the last time.
+        known = self._waiting
+        self._waiting = {each.id: known.get(each.id) or self._job(each) for each in waiting}
         jobs: dict[str, Job] = {}
-        for candidate in waiting:
-            job = (candidate.genome, search_seed(self.config.seed, candidate.id))
-            if not self.config.reuse_fitness:
-                jobs[str(candidate.id)] = job
-            elif self.ledger.trained(candidate.genome) is None:
-                jobs.setdefault(candidate.genome.canonical_key(), job)
+        for key, job in self._waiting.values():
+            if not self.ledger.has_trained(key):
+                jobs.setdefault(key, job)
         allowed = self.config.max_trainings - self.ledger.trainings
         return list(jobs.values())[: allowed if self.config.max_trainings else None]
+
+    def _job(self, candidate: Individual) -> tuple[str, Job]:
+        """A candidate's job, and the key that it shares with those that wait for its result."""
+        genome = candidate.genome
+        key = genome.canonical_key() if self.config.reuse_fitness else str(candidate.id)
+        return key, (genome, search_seed(self.config.seed, candidate.id))
 
     def _record_stagnations(self, strategy: Strategy) -> None:
         """Writes those avoidances of the strategy that the history does not have."""

@@ -58,6 +58,10 @@ class Ledger:
         """The candidate isomorphic to this genome that was trained; failures do not count."""
         return self._trained.get(genome.canonical_key())
 
+    def has_trained(self, canonical_key: str) -> bool:
+        """Whether a genome of this key was trained; failures do not count."""
+        return canonical_key in self._trained
+
     def generation(self, number: int) -> list[Candidate]:
         """The candidates born in a generation."""
         return self._generations.get(number, [])

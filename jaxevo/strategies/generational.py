@@ -72,7 +72,7 @@ class Generational(abc.ABC):
         self._draw_ahead()
         # Some of those drawn are beyond the last generation, where a run that is continued goes on.
         wanted = itertools.islice(self._pending.values(), 0 if self.done else self._remaining())
-        return [each for each in wanted if each.id not in self._told]
+        return [each for each in wanted if each.id not in self._told] if self._told else [*wanted]
 
     def tell(self, individual: Individual) -> None:
         """Takes a candidate with its fitness, which takes effect after those of smaller ids.

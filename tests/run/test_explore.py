@@ -19,6 +19,7 @@ from builders import (
     explore_and_choose,
     history_of,
     make_explorer,
+    no_complexity,
 )
 
 from jaxevo.config import SearchConfig, replace
@@ -27,6 +28,7 @@ from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.workdir import Workdir
+from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
 from jaxevo.stopwatch import Stopwatch
 
@@ -228,6 +230,21 @@ def test_isomorphic_genomes_reuse_a_fitness_and_failures_are_never_reused(tmp_pa
                 trained[key] = record["id"]
     assert hits > 0
     assert any(record["failure"] for record in records)
+
+
+def test_without_bounds_on_size_only_what_is_recorded_is_measured(tmp_path):
+    measured: list[Genome] = []
+
+    def complexity(genome: Genome) -> Complexity:
+        measured.append(genome)
+        return no_complexity(genome)
+
+    make_explorer(tmp_path / "free", complexity=complexity).run()
+    assert len(measured) == len(history_of(tmp_path / "free", "individual"))
+    measured.clear()
+    bounded = replace(SMALL, {"max_parameters": 10**9})
+    make_explorer(tmp_path / "bounded", bounded, complexity=complexity).run()
+    assert len(measured) == 2 * len(history_of(tmp_path / "bounded", "individual"))
 
 
 def test_without_reuse_everything_is_trained(tmp_path):
