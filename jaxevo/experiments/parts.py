@@ -134,7 +134,7 @@ def make_parts(
     failures: dict[Key, str] = {}
     if not waiting:
         return failures
-    with open_pool(limits) as pool:
+    with open_pool(limits, say) as pool:
         for job in waiting.values():
             pool.submit(job)
         while waiting:

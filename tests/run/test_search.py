@@ -20,7 +20,7 @@ from conftest import timeless
 from jaxevo.config import SearchConfig, WorkerConfig, replace
 from jaxevo.datasets import SearchData
 from jaxevo.files import FileError
-from jaxevo.run import history
+from jaxevo.run import history as history_file
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
@@ -352,7 +352,7 @@ def test_a_write_that_fails_stops_it_and_it_goes_on_from_there(tmp_path, monkeyp
         path = tmp_path / f"{name}{first}"
         with monkeypatch.context() as patch, pytest.raises(OSError, match=os.strerror(number)):
             patch.setattr(os, name, fail_from(first, number, os.fsync))
-            patch.setattr(history, "_MOMENT", -1.0)  # no line waits for another
+            patch.setattr(history_file, "_MOMENT", -1.0)  # no line waits for another
             explore_and_choose(path)
         table = Table()
         assert explore_and_choose(path, evaluate=table) == winner
