@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import subprocess
 import sys
 
+import numpy as np
+import pytest
 from conftest import REPOSITORY
 
 FOLDER = REPOSITORY / "benchmarks"
 NEEDS_TORCH = "torch_network.py"
+PARTS = {  # which the others import
+    *("curves.py", "driver_cost.py", "measuring.py", "plain.py", "roofline.py"),
+    *("simulated_search.py", "simulated_workers.py"),
+}
 # Each script is run under another name than `__main__`, so that it imports and does nothing else.
 START_ALL = """
 import pathlib, runpy, sys
@@ -26,16 +34,72 @@ def test_every_script_can_be_started(launch_environment):
     started = dict(line.split() for line in done.stdout.splitlines())
     assert list(started) == scripts
     parts = {name for name, has_main in started.items() if has_main == "False"}
-    assert parts == {
-        "curves.py",
-        "measuring.py",
-        "plain.py",
-        "roofline.py",
-    }  # which the others import
+    assert parts == PARTS
 
 
 def test_every_script_is_in_the_table():
     text = (FOLDER / "README.md").read_text()
-    parts = ("curves.py", "measuring.py", "plain.py", "roofline.py", NEEDS_TORCH)
-    scripts = {path.name for path in FOLDER.glob("*.py")} - {*parts}
+    scripts = {path.name for path in FOLDER.glob("*.py")} - PARTS - {NEEDS_TORCH}
     assert {name for name in scripts if f"`{name}`" not in text} == set()
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """The module of simulated workers."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("simulated_workers")
+
+
+def workers_of(simulated, number: int, **conditions: float):
+    return simulated.SimulatedWorkers(
+        number,
+        np.ones(1),
+        simulated.Conditions("", "", **conditions),
+        fitness=lambda genome, seed: seed[-1] / 100,
+        seed=0,
+    )
+
+
+def jobs(*ids: int):
+    return [(None, (0, 0, each)) for each in ids]
+
+
+def test_simulated_workers_take_jobs_in_order_and_time_passes_until_the_first_is_done(simulated):
+    workers = workers_of(simulated, 2)
+    assert workers.evaluate(jobs(0, 1, 2)).accuracy == 0.0 and workers.now == 1
+    assert workers.evaluate(jobs(1, 2)).accuracy == 0.01 and workers.now == 1
+    assert workers.evaluate(jobs(2)).accuracy == 0.02 and workers.now == 2
+    assert (workers.busy, workers.available) == (3, 4)
+
+
+def test_a_simulated_training_that_dies_twice_has_failed(simulated):
+    workers = workers_of(simulated, 1, dying_share=1.0)
+    assert workers.evaluate(jobs(0)).failure == "the process died, twice"
+    assert 0 < workers.now < 2 and workers.lost == pytest.approx(workers.busy)
+    assert workers.busy == pytest.approx(workers.now)
+
+
+def test_trainings_of_a_lost_node_begin_again_elsewhere(simulated):
+    workers = workers_of(simulated, 8, node_life=2.0, node_absence=1.0)
+    order = range(100)
+    found = [workers.evaluate(jobs(*order[k : k + 20])).accuracy for k in order]
+    assert found == [k / 100 for k in order]  # nothing is lost, doubled or failed
+    assert workers.lost > 0 and workers.busy - workers.lost == pytest.approx(100)
+    assert workers.available < 8 * workers.now
+
+
+def test_scaleout_has_the_same_histories_on_any_number_of_workers(launch_environment, tmp_path):
+    command = [sys.executable, str(FOLDER / "scaleout.py"), "--quick"]
+    output = tmp_path / "scaleout.json"
+    subprocess.run([*command, f"--output={output}"], env=launch_environment, check=True)
+    tables = json.loads(output.read_text())
+    histories: dict[tuple[str, int], set[str]] = {}
+    for row in tables["utilisation"]:
+        assert 0 < row["utilisation"] <= 1
+        histories.setdefault((row["conditions"], row["lag"]), set()).add(row["history"])
+    # Under each of five conditions 2 and 6 workers have 2, 4, 6 and 6, 12, 18 candidates under
+    # way, or a generation.
+    assert (len(tables["utilisation"]), len(histories)) == (5 * 8, 5 * 6)
+    assert all(len(each) == 1 for each in histories.values())
+    assert {row["strategy"] for row in tables["quality"]} == {"rea", "aging", "random"}
+    assert all(row["per_second"] > 0 for row in tables["driver"])
