@@ -20,7 +20,7 @@ from rich.markdown import Markdown
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
-from jaxevo.config import SearchConfig, leaf_fields
+from jaxevo.config import SearchConfig, WorkerConfig, leaf_fields
 from jaxevo.config.presets import STRATEGIES
 
 FLAGS = flags.FLAGS
@@ -65,9 +65,14 @@ def main(console: Console) -> None:
     command.start_jax()
     from jaxevo.datasets import open_dataset
     from jaxevo.experiments.comparison import Comparison, run_comparison, write_comparison
+    from jaxevo.run.lag import settle_lag
     from jaxevo.run.prepare import make_config, run_name
+    from jaxevo.run.workdir import Workdir
 
     preset = command.resolve_preset(FLAGS.preset, console)
+    path = pathlib.Path(FLAGS.workdir or f"runs/compare-{run_name(FLAGS.dataset)}-{preset}")
+    # Each search is one process's.
+    settings = settle_lag(shared.given(SETTINGS), Workdir(path), WorkerConfig())
     data = open_dataset(FLAGS.dataset, FLAGS.data_dir).divided()
     configs = {
         strategy: make_config(
@@ -76,17 +81,16 @@ def main(console: Console) -> None:
             preset=preset,
             strategy=strategy,
             recipe=FLAGS.recipe,
-            settings=shared.given(SETTINGS),
+            settings=settings,
         )
         for strategy in FLAGS.strategies
     }
-    default = f"runs/compare-{run_name(FLAGS.dataset)}-{preset}"
     comparison = Comparison(
         configs=configs,
         preset=preset,
         seeds=FLAGS.seeds,
         trainings=FLAGS.evaluations,
-        path=pathlib.Path(FLAGS.workdir or default),
+        path=path,
         data_dir=FLAGS.data_dir,
     )
     outcomes, failures = run_comparison(comparison, console, limits)

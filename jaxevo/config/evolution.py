@@ -16,6 +16,7 @@ from jaxevo.config.fields import (
     setting,
 )
 
+MAX_LAG = 10_000  # so many candidates may be drawn before one is trained
 MAX_NODES = 12  # of a cell: bounds the work that a file can ask for; the paper's B_max is 6
 
 
@@ -118,6 +119,7 @@ class EvolutionConfig:
         check_probabilities(self, "layout_mutation_prob")
         check_probabilities(self, "stagnant_op_mutation_prob", "stagnant_edge_mutation_prob")
         check_choice(self, "mating_pool")
+        check(self.lag <= MAX_LAG, "lag", self.lag, rule=f"the largest value is {MAX_LAG}")
         check(
             self.lag == 1 or self.mating_pool == "growing",
             "lag",

@@ -103,7 +103,7 @@ def making(place: Place, make: Callable[..., Any]) -> Function:
             return {"made": make(*arguments)}
         except (SearchFailedError, DivergedError) as error:
             return {"failure": str(error)}
-        except (InputError, OSError) as error:
+        except InputError as error:
             return {"refusal": str(error)}
 
     return function

@@ -37,6 +37,7 @@ from jaxevo.run.pool import (
 
 _LOOK_AROUND = 1.0  # seconds after which nodes that join or leave are looked for again
 _SHUN = 30.0  # seconds after which a node that was lost may be taken for a new one
+_MAX_LOST = 10  # nodes with one job; then the job may be what ends them
 _ENDED = "its process on the node ended"
 
 
@@ -98,6 +99,7 @@ class Cluster:
         self._lost: dict[str, float] = {}  # when
         self._looked_around = 0.0
         self._waits = False  # for a node, which was told
+        self._served = False  # by a node, at any time
         # References of tasks of Ray that are under way, and what takes each one's result.
         self._takers: dict[Any, Callable[[Any], None]] = {}
         self._queue: collections.deque[_Task] = collections.deque()
@@ -185,7 +187,7 @@ class Cluster:
     def _look_around(self) -> None:
         """Takes note of nodes that have joined or left.
 
-        Raises `WorkerError` if there are nodes, and all are refused.
+        Raises `WorkerError` if there are nodes, and none ever was like this machine.
         """
         now = time.monotonic()
         if now - self._looked_around < _LOOK_AROUND:
@@ -199,15 +201,16 @@ class Cluster:
                 self._add(there[id_])
         # Say so while there is no node, and end where no node will do.
         nodes = self._nodes.values()
-        if nodes and all(node.state == "refused" for node in nodes):
+        useless = all(node.state == "refused" for node in nodes)
+        if nodes and useless and not self._served:
             reasons = "; ".join(f"{node.name}: {node.problem}" for node in nodes)
             raise WorkerError(
                 f"no node of --cluster={self.limits.cluster} can train ({reasons}): install the "
                 "same versions on machines of one kind, and search from one of these"
             )
-        if not nodes and not self._waits:
+        if useless and not self._waits:
             self.message("no node can train: waiting for one to join the cluster")
-        self._waits = not nodes
+        self._waits = useless
 
     def _add(self, found: Mapping[str, Any]) -> None:
         """Has a node that has joined looked at, if it has room for jobs."""
@@ -245,7 +248,7 @@ class Cluster:
         if differ := differences(found, self._likeness):
             return self._refuse(node, differ)
         if node.id in self._nodes:
-            node.state = "ready"
+            node.state, self._served = "ready", True
             self.message(f"node {node.name} joins, with room for {node.slots} candidates at once")
 
     def _refuse(self, node: _Node, problem: str) -> None:
@@ -338,6 +341,11 @@ class Cluster:
         """Has a job begun anew elsewhere."""
         self._lose(node.id)
         task.lost += 1
+        if task.lost >= _MAX_LOST:
+            raise WorkerError(
+                f"{task.lost} nodes in turn were lost with job {task.job.key}: find out what ends "
+                "them, perhaps too little memory (--worker_memory_limit), and give the same command"
+            )
         self._queue.appendleft(task)
 
 

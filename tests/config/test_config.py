@@ -121,6 +121,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (EvolutionConfig, "min_normal_cells", -1, "the smallest value is 0"),
     (EvolutionConfig, "layout_mutation_prob", 1.01, "a probability lies between 0 and 1"),
     (EvolutionConfig, "lag", 0, "the smallest value is 1"),
+    (EvolutionConfig, "lag", 10_001, "the largest value is 10000"),
     (EvolutionConfig, "crossover_bias", 1.01, "a probability lies between 0 and 1"),
     (EvolutionConfig, "op_mutation_prob", -0.1, "a probability lies between 0 and 1"),
     (EvolutionConfig, "edge_mutation_prob", float("nan"), "a probability lies between 0 and 1"),

@@ -56,7 +56,7 @@ def test_a_search_of_each_strategy_and_tables_of_them(tmp_path, launch_environme
 def test_a_comparison_of_which_every_search_fails_ends_in_one_line(tmp_path, launch_environment):
     # A learning rate at which every loss is infinite: all candidates of every search diverge.
     diverging = ("--learning_rate=1e38", "--strategies=rea,random", "--evaluations=30")
-    flags = (*TINY, *diverging, "--seeds=1", "--max_consecutive_failures=2")
+    flags = (*TINY, *diverging, "--seeds=1", "--lag=auto", "--max_consecutive_failures=2")
     done = compare(launch_environment, *flags, f"--workdir={tmp_path}")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert f"failed: {tmp_path}/rea-seed0: 2 candidates in a row failed" in done.stdout

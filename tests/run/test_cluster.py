@@ -22,9 +22,13 @@ import test_reliability as reliability
 from builders import Outcome, Table, explore_and_choose, history_of
 from cluster_driver import CONFIG
 from conftest import REPOSITORY
+from faults import TableSetup
 from ray_nodes import RayNodes, environment_of
 
 from jaxevo.config import replace
+from jaxevo.run import cluster as cluster_module
+from jaxevo.run.cluster import Cluster
+from jaxevo.run.pool import Job, WorkerError
 from jaxevo.run.workdir import Workdir
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
@@ -129,6 +133,17 @@ def test_a_cluster_beyond_this_machine_needs_a_token(tmp_path, launch_environmen
     assert done.stderr.count("\n") == 1
     assert "192.0.2.77:6379 is not this machine" in done.stderr
     assert "RAY_AUTH_MODE=token" in done.stderr
+
+
+def test_a_job_that_loses_node_after_node_ends_the_search():
+    cluster = Cluster.__new__(Cluster)  # without a cluster behind it
+    cluster._nodes, cluster._queue = {}, collections.deque()
+    task = cluster_module._Task(Job((0, 0, 5), TableSetup({}, pathlib.Path()), ()))
+    for k in range(9):
+        cluster._lost_with(cluster_module._Node(str(k), f"n{k}", 1), task)
+        assert cluster._queue.pop() is task
+    with pytest.raises(WorkerError, match=r"10 nodes in turn were lost with job \(0, 0, 5\)"):
+        cluster._lost_with(cluster_module._Node("9", "n9", 1), task)
 
 
 LONG = {"num_generations": 24}  # 100 valid candidates
