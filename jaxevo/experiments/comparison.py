@@ -125,7 +125,7 @@ def run_comparison(
     failures: list[Failure] = []
     searches = comparison.searches()
     # A pool makes what is missing, and then all is read like what was there before.
-    failed = {} if limits == HERE else make_searches(comparison, limits, console)
+    failed = make_searches(comparison, limits, console) if limits.apart else {}
     # Each search has a folder of its own, where it is resumed.
     for number, (name, config) in enumerate(searches, 1):
         path = comparison.folder(name, config.seed)

@@ -33,7 +33,7 @@ def reproduce(plan: Plan, console: Console, limits: WorkerConfig = HERE) -> None
     with Workdir(plan.path).locked():
         made = Reproduction(plan, console)
         models = [name for name in LABELS if name in plan.models] or list(made.table.models)
-        if limits != HERE:
+        if limits.apart:
             make_missing(made, models, limits)
         parts = [(model, task) for task in made.table.tasks for model in models]
         rows = [

@@ -18,11 +18,10 @@ from typing import Any
 
 from jaxevo.config import WorkerConfig
 from jaxevo.errors import InputError
-from jaxevo.machine import compilation_cache, keep_compiled
-from jaxevo.networks import native
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.open_pool import open_pool
 from jaxevo.run.pool import Function, Job, Key, Outcome
+from jaxevo.run.share import Share
 from jaxevo.run.words import format_duration
 from jaxevo.training.fit import DivergedError
 
@@ -40,14 +39,12 @@ class Place:
     Attributes:
         cwd: Working folder, to which paths are relative.
         marker: File in the experiment's folder, there while its parts are made.
-        threads: That native kernels take at most, with the same results.
-        compilation_cache: Folder of compiled programs, if there is one.
+        share: Of the machine, that the process has.
     """
 
     cwd: str
     marker: pathlib.Path
-    threads: int
-    compilation_cache: str | None
+    share: Share
 
     def enter(self) -> None:
         """Makes this process like the one that asks for parts.
@@ -62,11 +59,7 @@ class Place:
                 f"{platform.node()} does not see {folder}: give a --workdir (and data) on a file "
                 "system that all nodes share, under the same path"
             )
-        if self.compilation_cache:
-            keep_compiled(self.compilation_cache)
-        # XLA's threads stay as they are, as its programs may depend on their number.
-        if native.kernels_name() is not None:
-            native.limit_threads(self.threads)
+        self.share.take()
 
 
 @contextlib.contextmanager
@@ -76,13 +69,9 @@ def shared_place(folder: pathlib.Path, limits: WorkerConfig) -> Iterator[Place]:
     Raises `OSError`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    workers_here = limits.workers or os.cpu_count() or 1
-    threads = max(1, (os.cpu_count() or 1) // workers_here)
     with tempfile.NamedTemporaryFile(prefix=".shared-", dir=folder) as file:
         marker = folder / pathlib.Path(file.name).name
-        # Programs compiled for this machine are not for others.
-        compiled = compilation_cache() if limits.workers else None
-        yield Place(os.getcwd(), marker, threads, compiled)
+        yield Place(os.getcwd(), marker, Share.of(limits))
 
 
 def making(place: Place, make: Callable[..., Any]) -> Function:

@@ -10,12 +10,11 @@ Ray is imported where a cluster is used, since it is an extra.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,32 +23,13 @@ from jaxevo.config import WorkerConfig
 from jaxevo.machine import compilation_cache
 from jaxevo.run.connect import check_token, connect, is_here
 from jaxevo.run.likeness import differences, likeness
-from jaxevo.run.pool import (
-    ATTEMPTS,
-    Job,
-    Key,
-    Member,
-    Outcome,
-    Shared,
-    WorkerError,
-    failure_in_words,
-)
+from jaxevo.run.pool import Member, Outcome, Shared, WorkerError
+from jaxevo.run.queued_pool import QueuedPool, Task
 
 _LOOK_AROUND = 1.0  # seconds after which nodes that join or leave are looked for again
 _SHUN = 30.0  # seconds after which a node that was lost may be taken for a new one
 _MAX_LOST = 10  # nodes with one job; then the job may be what ends them
 _ENDED = "its process on the node ended"
-
-
-@dataclasses.dataclass
-class _Task:
-    """A job on its way."""
-
-    job: Job
-    problems: list[str] = dataclasses.field(default_factory=list)  # of attempts on nodes that live
-    seconds: float = 0.0
-    lost: int = 0  # how often with its node
-    begin: float = 0.0
 
 
 @dataclasses.dataclass
@@ -61,17 +41,15 @@ class _Node:
     slots: int  # jobs at once
     state: str = "looked at"  # then "ready" or "refused"
     problem: str = ""  # why it is refused
-    tasks: list[_Task] = dataclasses.field(default_factory=list)
+    tasks: list[Task] = dataclasses.field(default_factory=list)
 
     @property
     def room(self) -> int:
         return self.slots - len(self.tasks) if self.state == "ready" else 0
 
 
-class Cluster:
+class Cluster(QueuedPool):
     """A `Pool` of the nodes of a cluster.
-
-    Nothing happens in the background: calls of `submit` and `result` drive all of it.
 
     Args:
         limits: Which cluster, and what a job may take.
@@ -81,6 +59,7 @@ class Cluster:
     """
 
     def __init__(self, limits: WorkerConfig, message: Callable[[str], None]):
+        super().__init__()
         self.limits, self.message = limits, message
         self._ray = connect(limits.cluster)
         from jaxevo.run import node
@@ -102,16 +81,7 @@ class Cluster:
         self._served = False  # by a node, at any time
         # References of tasks of Ray that are under way, and what takes each one's result.
         self._takers: dict[Any, Callable[[Any], None]] = {}
-        self._queue: collections.deque[_Task] = collections.deque()
-        self._known: set[Key] = set()  # waiting, under way, or done and not yet taken
-        self._done: dict[Key, Outcome] = {}
         self._arrays: dict[str, Any] = {}  # references by name
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Leaves the cluster, which ends all that runs there for this process."""
@@ -129,51 +99,6 @@ class Cluster:
         self._arrays[name] = self._ray.put(dict(arrays))
         return self._stored(name)
 
-    def submit(self, job: Job) -> None:
-        """Takes a job, unless one of its key is waiting, under way, or done and not yet taken."""
-        if job.key not in self._known:
-            self._known.add(job.key)
-            self._queue.append(_Task(job))
-            if len(self._queue) == 1:  # else no node has room
-                self._assign()
-
-    def result(self, key: Key) -> Outcome:
-        """Waits for the outcome of a job that was submitted, and forgets the job.
-
-        Raises:
-            KeyError: No such job was submitted, or its outcome was taken before.
-            WorkerError: No node that is there can carry out jobs.
-        """
-        self.first((key,))
-        self._known.remove(key)
-        return self._done.pop(key)
-
-    def first(self, keys: Collection[Key]) -> Key:
-        """Waits until one of these submitted jobs is done, and names it; `result` takes it.
-
-        Raises like `result`.
-        """
-        if not keys or not self._known.issuperset(keys):
-            raise KeyError(*keys)
-        try:
-            while True:
-                done = next((key for key in keys if key in self._done), None)
-                if done is not None:
-                    return done
-                self._look_around()
-                self._assign()
-                self._take_results()
-        except self._ray.exceptions.RayError as error:
-            raise WorkerError(
-                f"--cluster={self.limits.cluster} is gone ({error}): give the same command once it "
-                "runs again"
-            ) from None
-
-    def withdraw(self) -> None:
-        """Forgets the jobs that have not begun."""
-        self._known -= {task.job.key for task in self._queue}
-        self._queue.clear()
-
     def members(self) -> list[Member]:
         """The places of the nodes, and the jobs there; another thread may ask."""
         now = time.monotonic()
@@ -183,6 +108,21 @@ class Cluster:
             found += [Member(node.name, task.job.key, now - task.begin) for task in tasks]
             found += [Member(node.name)] * (node.slots - len(tasks))
         return found
+
+    def _proceed(self) -> None:
+        """Takes note of nodes and of what they have done.
+
+        Raises `WorkerError` if the cluster is gone.
+        """
+        try:
+            self._look_around()
+            self._assign()
+            self._take_results()
+        except self._ray.exceptions.RayError as error:
+            raise WorkerError(
+                f"--cluster={self.limits.cluster} is gone ({error}): give the same command once it "
+                "runs again"
+            ) from None
 
     def _look_around(self) -> None:
         """Takes note of nodes that have joined or left.
@@ -292,7 +232,7 @@ class Cluster:
             self._takers.pop(reference)(reference)
         self._assign()
 
-    def _ended(self, node: _Node, task: _Task, reference: Any) -> None:
+    def _ended(self, node: _Node, task: Task, reference: Any) -> None:
         """Takes the outcome of a job, or notices that the job or its node is lost."""
         node.tasks.remove(task)
         exceptions = self._ray.exceptions
@@ -317,27 +257,15 @@ class Cluster:
                 lost=task.lost,
             )
 
-    def _answered(self, node: _Node, task: _Task, reference: Any) -> None:
+    def _answered(self, node: _Node, task: Task, reference: Any) -> None:
         """Counts an attempt if its process has ended on a node that lives."""
         try:
             self._ray.get(reference)
         except self._ray.exceptions.RayError:
             return self._lost_with(node, task)
-        task.problems.append(_ENDED)
-        task.seconds += time.monotonic() - task.begin
-        if len(task.problems) < ATTEMPTS:
-            self._queue.appendleft(task)
-            return
-        self._done[task.job.key] = Outcome(
-            None,
-            failure_in_words(task.problems, None),
-            seconds=task.seconds,
-            where=node.name,
-            attempt=ATTEMPTS,
-            lost=task.lost,
-        )
+        self._failed(task, _ENDED, where=node.name)
 
-    def _lost_with(self, node: _Node, task: _Task) -> None:
+    def _lost_with(self, node: _Node, task: Task) -> None:
         """Has a job begun anew elsewhere."""
         self._lose(node.id)
         task.lost += 1

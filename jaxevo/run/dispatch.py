@@ -6,15 +6,14 @@ In this process candidates are trained one by one, or several in a step.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 
 from jaxevo.config import WorkerConfig
 from jaxevo.datasets import SearchData
-from jaxevo.machine import compilation_cache
 from jaxevo.run.evaluator import Evaluation, Evaluator
 from jaxevo.run.open_pool import open_pool
 from jaxevo.run.reporter import Reporter
+from jaxevo.run.share import Share
 from jaxevo.run.trainings import Trainings, TrainingSetup, share_images
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
@@ -52,13 +51,7 @@ class Dispatcher:
         with open_pool(limits, reporter.message) as pool:
             reporter.members(pool.members)
             images = share_images(pool, data, evaluator.data.subset)
-            # A node of a cluster has its own folder of programs.
-            cache = None if limits.cluster else compilation_cache()
-            # A candidate has one processor of a node, or its share of this machine's.
-            threads = 1 if limits.cluster else len(os.sched_getaffinity(0)) // limits.workers
-            setup = TrainingSetup(
-                evaluator.config, data.num_classes, images, cache, threads=max(1, threads)
-            )
+            setup = TrainingSetup(evaluator.config, data.num_classes, images, Share.of(limits))
             yield cls(evaluator, Trainings(pool, setup))
 
     def evaluate(self, jobs: Sequence[Job]) -> Evaluation:

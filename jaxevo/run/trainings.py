@@ -14,6 +14,7 @@ from jaxevo.config import SearchConfig
 from jaxevo.datasets import Images, SearchData
 from jaxevo.run.pool import Function, Job, JobFailed, Outcome, Pool, Setup, Shared
 from jaxevo.run.records import Place
+from jaxevo.run.share import Share
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 
@@ -48,15 +49,13 @@ class TrainingSetup:
         config: The search's.
         num_classes: Number of classes.
         images: From `share_images`.
-        compilation_cache: Folder of compiled programs, if there is one.
-        threads: That native kernels may take; 0: as many as there are. Results are the same.
+        share: Of the machine, that a worker has.
     """
 
     config: SearchConfig
     num_classes: int
     images: Shared
-    compilation_cache: str | None
-    threads: int = 0
+    share: Share
 
     def build(self) -> Function:
         """`Evaluator.evaluate` on these images, from a genome and a seed to an `Evaluation`.
@@ -76,16 +75,11 @@ class TrainingSetup:
 
     def evaluator(self) -> Evaluator:
         """The evaluator that trains in this process as the search's own does."""
-        from jaxevo.machine import keep_compiled
-        from jaxevo.networks import native
         from jaxevo.networks.builder import NetworkBuilder
         from jaxevo.run.evaluator import Evaluator, class_weights
         from jaxevo.training.data import TrainingData
 
-        if self.compilation_cache:
-            keep_compiled(self.compilation_cache)
-        if native.kernels_name():
-            native.limit_threads(self.threads)
+        self.share.take()
         arrays = self.images.load()
         train = Images(arrays["train_images"], arrays["train_labels"])
         validation = Images(arrays["validation_images"], arrays["validation_labels"])

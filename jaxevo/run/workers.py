@@ -14,7 +14,6 @@ JAX is imported in the worker after its memory has been limited, so not at the t
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
 import dataclasses
@@ -25,25 +24,15 @@ import resource
 import signal
 import tempfile
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from multiprocessing import connection
 from typing import Any
 
 import numpy as np
 
 from jaxevo.config import WorkerConfig
-from jaxevo.run.pool import (
-    ATTEMPTS,
-    Function,
-    Job,
-    Key,
-    Member,
-    Outcome,
-    Setup,
-    WorkerError,
-    carry_out,
-    failure_in_words,
-)
+from jaxevo.run.pool import Function, Member, Outcome, Setup, WorkerError, carry_out
+from jaxevo.run.queued_pool import QueuedPool, Task
 
 _MAX_FAILED_STARTS = 3  # in a row; then something other than a job ends the workers
 _PR_SET_PDEATHSIG = 1
@@ -62,15 +51,6 @@ class ArrayFile:
 
 
 @dataclasses.dataclass
-class _Task:
-    """A job on its way."""
-
-    job: Job
-    problems: list[str] = dataclasses.field(default_factory=list)  # of each attempt that failed
-    seconds: float = 0.0
-
-
-@dataclasses.dataclass
 class _Worker:
     process: Any
     pipe: connection.Connection
@@ -78,35 +58,25 @@ class _Worker:
     left: int  # jobs until it is replaced
     setup: Setup  # that it was given last
     ready: bool = False  # whether it has built that
-    task: _Task | None = None
-    begin: float = 0.0
+    task: Task | None = None
 
 
-class Workers:
+class Workers(QueuedPool):
     """A `Pool` of at most `limits.workers` processes.
 
-    Processes are started when there is work, and dead ones are replaced. Nothing happens in the
-    background: calls of `submit` and `result` drive all of it. A process that ends without closing
-    it takes its workers along.
+    Processes are started when there is work, and dead ones are replaced. A process that ends
+    without closing it takes its workers along.
 
     Args:
         limits: How many processes, and what a job may take.
     """
 
     def __init__(self, limits: WorkerConfig):
+        super().__init__()
         self.limits = limits
         self._workers: list[_Worker] = []
-        self._queue: collections.deque[_Task] = collections.deque()
-        self._known: set[Key] = set()  # waiting, under way, or done and not yet taken
-        self._done: dict[Key, Outcome] = {}
         self._failed_starts = 0
         self._files = contextlib.ExitStack()
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends all workers, whatever they are doing."""
@@ -123,59 +93,26 @@ class Workers:
         # The open file is reached through /proc, since it has no name.
         return ArrayFile(f"/proc/{os.getpid()}/fd/{file.fileno()}")
 
-    def submit(self, job: Job) -> None:
-        """Takes a job, unless one of its key is waiting, under way, or done and not yet taken."""
-        if job.key not in self._known:
-            self._known.add(job.key)
-            self._queue.append(_Task(job))
-            self._assign()
-
-    def result(self, key: Key) -> Outcome:
-        """Waits for the outcome of a job that was submitted, and forgets the job.
-
-        Raises:
-            KeyError: No such job was submitted, or its outcome was taken before.
-            WorkerError: Workers end before they have begun.
-        """
-        self.first((key,))
-        self._known.remove(key)
-        return self._done.pop(key)
-
-    def first(self, keys: Collection[Key]) -> Key:
-        """Waits until one of these submitted jobs is done, and names it; `result` takes it.
-
-        Raises like `result`.
-        """
-        if not keys or not self._known.issuperset(keys):
-            raise KeyError(*keys)
-        while True:
-            done = next((key for key in keys if key in self._done), None)
-            if done is not None:
-                return done
-            self._assign()
-            # Take the messages that come, waiting at most until a job has taken too long.
-            for pipe in connection.wait(
-                [worker.pipe for worker in self._workers], self._until_deadline()
-            ):
-                self._receive(next(worker for worker in self._workers if worker.pipe is pipe))
-            # End the workers whose jobs have taken too long.
-            for worker in [worker for worker in self._workers if self._left(worker) <= 0]:
-                limit = self.limits.candidate_timeout
-                self._give_up(worker, f"it took longer than --candidate_timeout={limit:g}")
-
-    def withdraw(self) -> None:
-        """Forgets the jobs that have not begun."""
-        self._known -= {task.job.key for task in self._queue}
-        self._queue.clear()
-
     def members(self) -> list[Member]:
         """The workers there are; another thread may ask."""
         now = time.monotonic()
-        busy = [(worker.where, worker.task, worker.begin) for worker in tuple(self._workers)]
+        busy = [(worker.where, worker.task) for worker in tuple(self._workers)]
         return [
-            Member(where, task.job.key, now - begin) if task else Member(where)
-            for where, task, begin in busy
+            Member(where, task.job.key, now - task.begin) if task else Member(where)
+            for where, task in busy
         ]
+
+    def _proceed(self) -> None:
+        """Takes the messages that come, and ends the workers whose jobs have taken too long."""
+        self._assign()
+        # Wait at most until a job has taken too long.
+        for pipe in connection.wait(
+            [worker.pipe for worker in self._workers], self._until_deadline()
+        ):
+            self._receive(next(worker for worker in self._workers if worker.pipe is pipe))
+        for worker in [worker for worker in self._workers if self._left(worker) <= 0]:
+            limit = self.limits.candidate_timeout
+            self._give_up(worker, f"it took longer than --candidate_timeout={limit:g}")
 
     def _assign(self) -> None:
         """Gives waiting jobs to idle workers, and starts those that are missing."""
@@ -199,7 +136,8 @@ class Workers:
         except OSError:  # it ended while idle, which is no fault of this job
             self._stop(worker)
             return
-        worker.task, worker.begin = self._queue.popleft(), time.monotonic()
+        worker.task = self._queue.popleft()
+        worker.task.begin = time.monotonic()
 
     def _start(self) -> None:
         # A fork of a process that uses JAX can deadlock.
@@ -236,9 +174,9 @@ class Workers:
         else:
             self._finish(worker, worker.task, message["value"])
 
-    def _finish(self, worker: _Worker, task: _Task, value: Mapping[str, Any]) -> None:
+    def _finish(self, worker: _Worker, task: Task, value: Mapping[str, Any]) -> None:
         """Takes a job's value; its worker is replaced once it has had its number of jobs."""
-        seconds = task.seconds + time.monotonic() - worker.begin
+        seconds = task.seconds + time.monotonic() - task.begin
         attempt = len(task.problems) + 1
         self._done[task.job.key] = Outcome(
             value, seconds=seconds, where=worker.where, attempt=attempt
@@ -264,16 +202,7 @@ class Workers:
                     "--worker_memory_limit large enough?"
                 )
             return
-        # Try the job again, or record its failure.
-        task.problems.append(problem)
-        task.seconds += time.monotonic() - worker.begin
-        if len(task.problems) < ATTEMPTS:
-            self._queue.appendleft(task)
-            return
-        words = failure_in_words(task.problems, details)
-        self._done[task.job.key] = Outcome(
-            None, words, details, seconds=task.seconds, where=worker.where, attempt=ATTEMPTS
-        )
+        self._failed(task, problem, where=worker.where, details=details)
 
     def _stop(self, worker: _Worker) -> None:
         self._workers.remove(worker)
@@ -286,7 +215,7 @@ class Workers:
         """Seconds until a worker's job has taken too long."""
         if worker.task is None or not self.limits.candidate_timeout:
             return float("inf")
-        return worker.begin + self.limits.candidate_timeout - time.monotonic()
+        return worker.task.begin + self.limits.candidate_timeout - time.monotonic()
 
     def _until_deadline(self) -> float | None:
         left = min((self._left(worker) for worker in self._workers), default=float("inf"))

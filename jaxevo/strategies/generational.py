@@ -93,7 +93,7 @@ class Generational(abc.ABC):
 
     def _enter(self, individual: Individual) -> None:
         """Takes an individual into the present generation, unless it has failed."""
-        if individual.fitness is None:
+        if not is_valid(individual.fitness):
             return
         evaluated = dataclasses.replace(individual, generation=self.generation)
         self.best = min(self.best or evaluated, evaluated, key=rank)
@@ -132,8 +132,7 @@ class Generational(abc.ABC):
         layout = individual.genome.layout
         if layout not in (self.layouts or (None,)):
             raise ValueError(f"a genome with {layout}, which this search has not")
-        fitness = individual.fitness if is_valid(individual.fitness) else None
-        self._enter(dataclasses.replace(individual, fitness=fitness))
+        self._enter(individual)
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """Evaluated individuals, the one first that is held for the best."""
@@ -184,9 +183,13 @@ class Generational(abc.ABC):
         following = self.num_generations - self.generation
         return self._missing() + following * self.config.num_offspring
 
+    def _fills(self) -> bool:
+        """True while the population grows to its size by random individuals."""
+        return self.generation == 0
+
     def _begins(self) -> bool:
         """True if the next candidate belongs to the initial population, or parents are too few."""
-        initial = self.generation == 0 and len(self._pending) < self._missing()
+        initial = self._fills() and len(self._pending) < self._missing()
         return initial or len(self._mating_pool()) < self.config.sample_size
 
     def _sequential(self) -> bool:

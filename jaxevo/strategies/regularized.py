@@ -63,10 +63,9 @@ class RegularizedEvolution(Generational):
             - len(self.population)
         )
 
-    def _begins(self) -> bool:
-        """True if the next candidate fills the population, or parents are too few."""
-        filling = self._filling and len(self._pending) < self._missing()
-        return filling or len(self._mating_pool()) < self.config.sample_size
+    def _fills(self) -> bool:
+        """At first, and after hard avoidance."""
+        return self._filling
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config

@@ -81,6 +81,6 @@ def test_a_process_that_does_not_see_the_folder_makes_nothing(tmp_path: pathlib.
 
 @pytest.mark.parametrize(("workers", "threads"), [(1, 4), (2, 2), (3, 1), (9, 1), (0, 1)])
 def test_the_processes_of_a_machine_share_its_cores(tmp_path, monkeypatch, workers, threads):
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(4)))
     with shared_place(tmp_path, WorkerConfig(workers=workers)) as place:
-        assert place.threads == threads
+        assert place.share.threads == threads

@@ -15,11 +15,13 @@ from jaxevo.run.evaluator import Evaluation, Evaluator, class_weights
 from jaxevo.run.open_pool import open_pool
 from jaxevo.run.pool import JobFailed, Outcome
 from jaxevo.run.records import Place
+from jaxevo.run.share import Share
 from jaxevo.run.trainings import Trainings, TrainingSetup, share_images
 from jaxevo.training.data import TrainingData
 
 GENOMES = random_genomes(3, max_nodes=3, seed=5)
 SEED = (0, 0, 1)
+SHARE = Share(1, None)
 
 
 class Pool:
@@ -54,7 +56,7 @@ def test_it_trains_as_this_process_does(digits):
     data_here = TrainingData.of(train, subset, by_class)
     here = Evaluator(config, builder, data_here, validation=data.validation)
     with open_pool(WorkerConfig(workers=1)) as pool:
-        setup = TrainingSetup(config, data.num_classes, share_images(pool, data, subset), None, 1)
+        setup = TrainingSetup(config, data.num_classes, share_images(pool, data, subset), SHARE)
         trainings = Trainings(pool, setup)
         for k, genome in enumerate(GENOMES):
             trainings.submit(genome, (0, 0, k))
@@ -77,7 +79,7 @@ class FailingSetup(TrainingSetup):
 
 
 def test_an_exception_of_a_training_is_told_the_pool_that_tries_again_elsewhere():
-    function = FailingSetup(SMALL, 10, Pool(), None).build()
+    function = FailingSetup(SMALL, 10, Pool(), SHARE).build()
     with pytest.raises(JobFailed) as raised:
         function(GENOMES[0], SEED)
     assert (raised.value.words, raised.value.details) == ("MemoryError: no", "Traceback")
