@@ -19,7 +19,7 @@ from rich.table import Table
 from jaxevo.config import NetworkConfig
 from jaxevo.export.runtime import open_session
 from jaxevo.machine import device_name
-from jaxevo.networks.baselines import SMALL_CNN_CHANNELS, Architecture, Baseline
+from jaxevo.networks.baselines import Architecture, Baseline, SmallCNN
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.networks.onnx_network import INPUT
 from jaxevo.search_space import genome_files
@@ -45,7 +45,7 @@ def ways(model: Architecture, images: np.ndarray) -> Iterator[tuple[str, Callabl
         if isinstance(model, Genome):
             network = torch_network.TorchNetwork(model, BUILDER.network, (28, 28, 1), CLASSES)
         else:
-            network = torch_network.small_cnn(SMALL_CNN_CHANNELS, CLASSES)
+            network = torch_network.small_cnn(SmallCNN.channels, CLASSES)
         number = sum(each.numel() for each in network.parameters())
         assert number == BUILDER.complexity(model).parameters
         yield "PyTorch", torch_network.prediction(network, images)

@@ -12,6 +12,8 @@ With --weights, saved weights are scored instead.
     python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
     # How long the network takes in onnxruntime on this machine:
     python launch/eval.py --weights=runs/digits-quick-seed0/best --latency
+    # A hand-designed network of a genome's size:
+    python launch/eval.py --model=small_cnn --model_parameters=8000 --dataset=mnist
     # The paper's width on SVHN:
     python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32
 """
@@ -53,6 +55,12 @@ flags.DEFINE(
     shared.PATH, "genome", None, "a genome file, or the name of a shipped genome such as evoA.json"
 )
 flags.DEFINE_enum("model", None, list(MODELS), "a hand-designed network instead of a genome")
+flags.DEFINE_integer(
+    "model_parameters",
+    0,
+    "make the hand-designed network as wide as so many parameters allow; 0: as it is",
+    lower_bound=0,
+)
 flags.DEFINE(
     shared.PATH,
     "weights",
@@ -122,11 +130,23 @@ def train_and_score(console: Console) -> dict[str, Any]:
     # Imports JAX, which takes seconds: what can be refused has been.
     command.start_jax()
     from jaxevo.experiments import evaluation
-    from jaxevo.networks.baselines import Baseline
+    from jaxevo.networks.baselines import Architecture, Baseline
     from jaxevo.training.fit import DivergedError
 
+    model: Architecture
+    if genome is not None:
+        model = genome
+    elif FLAGS.model_parameters:
+        model = Baseline.of_size(
+            FLAGS.model,
+            FLAGS.model_parameters,
+            train.images.images.shape[1:],
+            len(train.class_names),
+        )
+    else:
+        model = Baseline(FLAGS.model)
     task = evaluation.EvaluationTask(
-        model=genome or Baseline(FLAGS.model),
+        model=model,
         network=network,
         training=training,
         engine=FLAGS.engine or "auto",
@@ -148,7 +168,8 @@ def train_and_score(console: Console) -> dict[str, Any]:
         say(console, f"seed {seed}  epoch {epoch}/{training.epochs}  loss {loss:.4f}")
 
     def message(text: str) -> None:
-        paper = PAPER_SIZES[FLAGS.model] if text.endswith("M parameters") else ""
+        published = text.endswith("M parameters") and not FLAGS.model_parameters
+        paper = PAPER_SIZES[FLAGS.model] if published else ""
         say(console, text + paper)
 
     try:
@@ -188,6 +209,8 @@ def check_flags() -> None:
         raise InputError(
             "give one of --genome and --model (to train it) and --weights (to score saved weights)"
         )
+    if FLAGS.model_parameters and not FLAGS.model:
+        raise InputError("--model_parameters is for hand-designed networks; give it with --model")
     for name in (*NETWORK, "engine"):
         if FLAGS.model and FLAGS[name].present and name != "precision":
             raise InputError(f"--{name} is for genomes; {FLAGS.model} is as it is")

@@ -42,7 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("fitness", "minimize", "max_trainings", "max_parameters", "max_multiply_adds"),
         *("target_accuracy", "reuse_fitness", "retrain_best", "retrain_seeds"),
     ),
-    "network": ("genome", "model", "weights"),
+    "network": ("genome", "model", "model_parameters", "weights"),
     "training": ("recipe", "class_weights", "keep", "compare_winner"),
     "run": (
         *("workdir", "save", "output", "latency", "continue", "time_limit", "dry_run"),

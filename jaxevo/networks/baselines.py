@@ -1,14 +1,15 @@
 """Hand-designed networks, to be put beside the networks that a search finds.
 
-A `Baseline` is usable wherever a genome is. The networks take the same images, training and
-precision as a genome's network; no other setting of it concerns them. Activations are
-`[C, H, W, N]` as in `ops`.
+A `Baseline` is usable wherever a genome is, and can be made wider or narrower. The networks take
+the same images, training and precision as a genome's network; no other setting of it concerns them.
+Activations are `[C, H, W, N]` as in `ops`.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,9 +25,7 @@ from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Stream, generator
 
-# Channels of the stages: two blocks each, halved in size before all but the first.
-RESNET18_STAGES = (64, 128, 256, 512)
-SMALL_CNN_CHANNELS = (16, 32, 48)
+MAX_WIDTH = 16  # factor on the channels
 
 
 class ConvBatchNorm(nnx.Module):
@@ -62,7 +61,7 @@ class Block(nnx.Module):
     def __init__(self, rng: np.random.Generator, in_channels: int, channels: int, *, stride: int):
         self.first = ConvBatchNorm(rng, in_channels, channels, kernel_size=3, stride=stride)
         self.second = ConvBatchNorm(rng, channels, channels, kernel_size=3)
-        self.projected = in_channels != channels
+        self.projected = in_channels != channels or stride > 1
         if self.projected:
             self.shortcut = ConvBatchNorm(rng, in_channels, channels, kernel_size=1, stride=stride)
 
@@ -104,6 +103,8 @@ class ResNet18(_Classifier):
     """
 
     min_side = 1
+    # Of the stages: two blocks each, halved in size before all but the first.
+    channels = (64, 128, 256, 512)
 
     def __init__(
         self,
@@ -111,40 +112,43 @@ class ResNet18(_Classifier):
         num_classes: int,
         precision: str,
         *,
+        channels: Sequence[int],
         rng: np.random.Generator,
     ):
-        self.stem = ConvBatchNorm(rng, image_shape[2], RESNET18_STAGES[0], kernel_size=7, stride=2)
+        width = channels[0]
+        self.stem = ConvBatchNorm(rng, image_shape[2], width, kernel_size=7, stride=2)
         self.blocks = nnx.List()
-        width = RESNET18_STAGES[0]
-        for channels in RESNET18_STAGES:
+        for stage, stage_width in enumerate(channels):
             self.blocks += [
-                Block(rng, width, channels, stride=1 if channels == width else 2),
-                Block(rng, channels, channels, stride=1),
+                Block(rng, width, stage_width, stride=2 if stage else 1),
+                Block(rng, stage_width, stage_width, stride=1),
             ]
-            width = channels
+            width = stage_width
         self._init_head(rng, width, num_classes, precision=precision)
 
     def features(self, x: jax.Array, train: bool) -> jax.Array:
-        """`[C, H, W, N]` to `[512, H / 32, W / 32, N]`, rounded up."""
+        """`[C, H, W, N]` to `[D, H / 32, W / 32, N]`, rounded up; D of the last stage."""
         x = ops.max_pool(jax.nn.relu(self.stem(x, train)))[:, ::2, ::2]
         for block in self.blocks:
             x = block(x, train)
         return x
 
     @staticmethod
-    def complexity(image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
+    def complexity(
+        image_shape: tuple[int, int, int], num_classes: int, channels: Sequence[int]
+    ) -> Complexity:
         """Size of the network by arithmetic, before anything is allocated."""
         height, width, in_channels = image_shape
         height, width = -(-height // 2), -(-width // 2)
-        parts = [_convolution(in_channels, RESNET18_STAGES[0], 7, height=height, width=width)]
-        height, width, in_channels = -(-height // 2), -(-width // 2), RESNET18_STAGES[0]
-        for channels in RESNET18_STAGES:
-            if channels != in_channels:
+        parts = [_convolution(in_channels, channels[0], 7, height=height, width=width)]
+        height, width, in_channels = -(-height // 2), -(-width // 2), channels[0]
+        for stage, stage_width in enumerate(channels):
+            if stage:
                 height, width = -(-height // 2), -(-width // 2)
-                parts.append(_convolution(in_channels, channels, 1, height=height, width=width))
-            for inputs in (in_channels, channels, channels, channels):
-                parts.append(_convolution(inputs, channels, 3, height=height, width=width))
-            in_channels = channels
+                parts.append(_convolution(in_channels, stage_width, 1, height=height, width=width))
+            for inputs in (in_channels, stage_width, stage_width, stage_width):
+                parts.append(_convolution(inputs, stage_width, 3, height=height, width=width))
+            in_channels = stage_width
         return _total(parts, in_channels, num_classes)
 
 
@@ -155,6 +159,7 @@ class SmallCNN(_Classifier):
     """
 
     min_side = 4  # else nothing is left after two averages
+    channels = (16, 32, 48)
 
     def __init__(
         self,
@@ -162,30 +167,33 @@ class SmallCNN(_Classifier):
         num_classes: int,
         precision: str,
         *,
+        channels: Sequence[int],
         rng: np.random.Generator,
     ):
         self.convolutions = nnx.List()
         width = image_shape[2]
-        for channels in SMALL_CNN_CHANNELS:
-            self.convolutions.append(ConvBatchNorm(rng, width, channels, kernel_size=3))
-            width = channels
+        for layer_width in channels:
+            self.convolutions.append(ConvBatchNorm(rng, width, layer_width, kernel_size=3))
+            width = layer_width
         self._init_head(rng, width, num_classes, precision=precision)
 
     def features(self, x: jax.Array, train: bool) -> jax.Array:
-        """`[C, H, W, N]` to `[48, H / 4, W / 4, N]`, rounded down."""
+        """`[C, H, W, N]` to `[D, H / 4, W / 4, N]`, rounded down; D of the last layer."""
         first, second, third = self.convolutions
         x = ops.halve(jax.nn.relu(first(x, train)))
         x = ops.halve(jax.nn.relu(second(x, train)))
         return jax.nn.relu(third(x, train))
 
     @staticmethod
-    def complexity(image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
+    def complexity(
+        image_shape: tuple[int, int, int], num_classes: int, channels: Sequence[int]
+    ) -> Complexity:
         """Size of the network by arithmetic, before anything is allocated."""
         height, width, in_channels = image_shape
         parts = []
-        for channels in SMALL_CNN_CHANNELS:
-            parts.append(_convolution(in_channels, channels, 3, height=height, width=width))
-            height, width, in_channels = height // 2, width // 2, channels
+        for layer_width in channels:
+            parts.append(_convolution(in_channels, layer_width, 3, height=height, width=width))
+            height, width, in_channels = height // 2, width // 2, layer_width
         return _total(parts, in_channels, num_classes)
 
 
@@ -196,18 +204,53 @@ BASELINES = dict[str, type[ResNet18] | type[SmallCNN]](
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """A hand-designed network of `BASELINES`, by name.
+    """A hand-designed network of `BASELINES`.
 
-    Raises `InputError` for another name.
+    Attributes:
+        name: Of the design.
+        width: Factor on its channels, which are rounded, each to one at least.
+
+    Raises `InputError` for an unknown name or a width that is not within 0 and `MAX_WIDTH`.
     """
 
     name: str
+    width: float = 1.0
 
     def __post_init__(self) -> None:
         if self.name not in BASELINES:
             raise InputError(
                 f"model={self.name} is not known; choose one of {', '.join(BASELINES)}"
             )
+        if not 0 < self.width <= MAX_WIDTH:
+            raise InputError(f"width={self.width} of {self.name} is not within 0 and {MAX_WIDTH}")
+
+    @classmethod
+    def of_size(
+        cls, name: str, parameters: int, image_shape: tuple[int, int, int], num_classes: int
+    ) -> Baseline:
+        """The widest one of a design that has at most so many parameters.
+
+        Raises `InputError` if the narrowest has more.
+        """
+        last = BASELINES[name].channels[-1]
+        # Each width gives the last layer another number of channels.
+        widths = [n / last for n in range(1, MAX_WIDTH * last + 1)]
+
+        def size(width: float) -> int:
+            return cls(name, width).complexity(image_shape, num_classes).parameters
+
+        fitting = bisect.bisect_right(widths, parameters, key=size)
+        if not fitting:
+            raise InputError(
+                f"{name} has at least {size(widths[0]):,} parameters for these images, not "
+                f"{parameters:,}"
+            )
+        return cls(name, widths[fitting - 1])
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Of its layers or stages."""
+        return tuple(max(1, round(each * self.width)) for each in BASELINES[self.name].channels)
 
     @staticmethod
     def is_known(name: str) -> bool:
@@ -234,21 +277,27 @@ class Baseline:
         """The network with fresh weights."""
         self.check_image(*image_shape[:2])
         return BASELINES[self.name](
-            image_shape, num_classes, precision, rng=generator(Stream.WEIGHTS, seed)
+            image_shape,
+            num_classes,
+            precision,
+            channels=self.channels,
+            rng=generator(Stream.WEIGHTS, seed),
         )
 
     def complexity(self, image_shape: tuple[int, int, int], num_classes: int) -> Complexity:
         """Parameters and multiply-adds for images `(height, width, channels)`."""
         self.check_image(*image_shape[:2])
-        return BASELINES[self.name].complexity(image_shape, num_classes)
+        return BASELINES[self.name].complexity(image_shape, num_classes, self.channels)
 
 
 Architecture = Genome | Baseline
 
 
 def describe(model: Architecture) -> dict[str, Any]:
-    """Plain values for JSON: a genome's, or a baseline's name."""
-    return {"genome": model.to_dict()} if isinstance(model, Genome) else {"model": model.name}
+    """Plain values for JSON: a genome's, or a baseline's name, with its width unless that is 1."""
+    if isinstance(model, Genome):
+        return {"genome": model.to_dict()}
+    return {"model": model.name} | ({} if model.width == 1 else {"width": model.width})
 
 
 def from_description(document: Mapping[str, Any]) -> Architecture:
@@ -257,7 +306,10 @@ def from_description(document: Mapping[str, Any]) -> Architecture:
     Raises `ValueError`, for a baseline's name `InputError`.
     """
     if "model" in document:
-        return Baseline(str(document["model"]))
+        width = document.get("width", 1.0)
+        if not isinstance(width, int | float):
+            raise ValueError(f"width={width!r} is no number")
+        return Baseline(str(document["model"]), width)
     return Genome.from_dict(document["genome"])
 
 

@@ -16,7 +16,7 @@ from jaxevo.config.presets import SMALL_CNN
 from jaxevo.datasets import Images, SearchData, duplicates_note
 from jaxevo.errors import InputError
 from jaxevo.files import write_json, write_text
-from jaxevo.networks.baselines import Architecture, Baseline
+from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.run.choose import Choice
 from jaxevo.run.confusion import MAX_CLASSES, Confusion
 from jaxevo.run.evaluator import Evaluator
@@ -30,6 +30,7 @@ from jaxevo.run.result import Kept, Result
 from jaxevo.run.scoring import Predictions, baseline_scores, winner_scores
 from jaxevo.run.words import accuracy_line, worth_lines
 from jaxevo.run.workdir import Workdir
+from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import dumps
 from jaxevo.seeds import baseline_seed, final_seed, kept_seed
 from jaxevo.strategies.individual import Individual
@@ -82,10 +83,10 @@ class Finisher:
         self._save(self.workdir.best_weights, winner.genome, final)
         # Other networks: their failure is no failure of the run.
         kept = self._keep_others(trainer, choice.ranked[1 : self.config.keep])
-        baseline, no_baseline = self._train_baseline(trainer)
+        baseline, no_baseline = self._train_baseline(trainer, winner.genome)
         # Score the network that is read back, once nothing is left to be chosen or trained.
         classifier = Classifier.load(self.workdir.best_weights)
-        scores = self._score(classifier, baseline)
+        scores = self._score(classifier, winner.genome, baseline)
         about: dict[str, Any] = {"kept": tuple(kept), "no_baseline": no_baseline}
         about["final_losses"] = tuple(epoch.loss for epoch in final.curve)
         about["final_accuracies"] = tuple(epoch.score for epoch in final.curve)
@@ -154,26 +155,38 @@ class Finisher:
             kept.append(Kept(other.id, other.fitness or 0.0, score, parameters))
         return kept
 
-    def _train_baseline(self, trainer: FinalTrainer) -> tuple[FinalNetwork | None, str]:
+    def _small_cnn(self, genome: Genome) -> Baseline:
+        """The small CNN as wide as the parameters of a genome's network allow.
+
+        Raises `InputError` if there is none.
+        """
+        builder = self.evaluator.builder
+        parameters = builder.complexity(genome).parameters
+        return Baseline.of_size(SMALL_CNN, parameters, builder.image_shape, builder.num_classes)
+
+    def _train_baseline(
+        self, trainer: FinalTrainer, winner: Genome
+    ) -> tuple[FinalNetwork | None, str]:
         """The small CNN, trained and saved; else None, and why it is left out if it is wanted."""
         if not self.config.compare_winner:
             return None, ""
-        model = Baseline(SMALL_CNN)
         try:
-            model.check_image(*self.data.image_shape[:2])
+            model = self._small_cnn(winner)
             final = trainer.train(
                 model,
                 baseline_seed(self.config.seed),
                 self.workdir.other_checkpoints(SMALL_CNN),
                 stage="final training of the small CNN",
-                identity={"model": SMALL_CNN},
+                identity=describe(model),
             )
         except (InputError, *_FAILURES) as error:
             return None, str(error)
         self._save_other(self.workdir.baseline_weights, model, final)
         return final, ""
 
-    def _score(self, classifier: Classifier, baseline: FinalNetwork | None) -> dict[str, Any]:
+    def _score(
+        self, classifier: Classifier, winner: Genome, baseline: FinalNetwork | None
+    ) -> dict[str, Any]:
         """Scores the winner that was read back, and the small CNN.
 
         Nothing else in a run looks at the test images.
@@ -193,7 +206,7 @@ class Finisher:
         self._write_mistakes(test or validation, self.data.validation if images is None else images)
         scores = winner_scores(validation, test)
         if baseline is not None:
-            size = self.evaluator.builder.complexity(Baseline(SMALL_CNN))
+            size = self.evaluator.builder.complexity(self._small_cnn(winner))
             scores["baseline"] = baseline_scores(validation, test, size)
         return scores
 

@@ -96,7 +96,9 @@ classifier.predict(images)  # names of classes; images: uint8 [M, H, W, C]
 def _kind(classifier: Classifier) -> str:
     """The network in words."""
     if isinstance(classifier.model, Baseline):
-        return f"The hand-designed network {escaped(classifier.model.name)}"
+        wide = classifier.model.width
+        width = "" if wide == 1 else f", {wide:.3g} times as wide"
+        return f"The hand-designed network {escaped(classifier.model.name)}{width}"
     normal, reduction = (cell.num_nodes for cell in classifier.model.cells)
     settings = network_settings(classifier.model, classifier.builder.network)
     full = settings.conv_kind == "full"

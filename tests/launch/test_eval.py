@@ -268,6 +268,10 @@ WRONG_USES = [
         "--weights=best --recipe=modern",
         "--recipe is for training; with --weights nothing is trained",
     ),
+    (
+        "--genome=tiny.json --model_parameters=100",
+        "--model_parameters is for hand-designed networks; give it with --model",
+    ),
     ("--genome=evoZ", "genome 'evoZ' is neither a file nor one of the shipped ones"),
     ("--genome=torn.json", "torn.json: not a JSON document"),
     (

@@ -47,6 +47,8 @@ RESNET, SMALL = Baseline("resnet18"), Baseline("small_cnn")
             7,
             (9 * (48 + 512 + 1536) + 192 + 343, 9 * (45 * 48 + 8 * 512 + 2 * 1536) + 336),
         ),
+        # Half as wide: 8, 16 and 24 channels.
+        (Baseline("small_cnn", 0.5), (8, 8, 1), 10, (4_680 + 96 + 250, None)),
     ],
 )
 def test_sizes_by_hand(baseline, image_shape, classes, expected):
@@ -56,10 +58,14 @@ def test_sizes_by_hand(baseline, image_shape, classes, expected):
 
 
 @pytest.mark.parametrize("name", BASELINES)
-@pytest.mark.parametrize("image_shape", [(8, 8, 1), (13, 6, 3)])
-def test_what_is_built_has_these_sizes(name, image_shape, monkeypatch):
+@pytest.mark.parametrize(
+    ("image_shape", "width"),
+    [((8, 8, 1), 1.0), ((13, 6, 3), 1.0), ((8, 8, 1), 0.3), ((8, 8, 1), 0.004)],
+)
+def test_what_is_built_has_these_sizes(name, image_shape, width, monkeypatch):
     monkeypatch.setattr(ops, "_MAX_SHIFTED", 0)  # convolutions appear as such
-    module = Baseline(name).build(image_shape, 5, "float32", seed=(1, 2))
+    baseline = Baseline(name, width)
+    module = baseline.build(image_shape, 5, "float32", seed=(1, 2))
     _, params, _ = split(module)
     traced = jax.make_jaxpr(lambda images: module(images, train=False))(
         np.zeros((1, *image_shape), np.uint8)
@@ -72,8 +78,21 @@ def test_what_is_built_has_these_sizes(name, image_shape, monkeypatch):
         elif equation.primitive.name == "dot_general":
             multiply_adds += math.prod(equation.outvars[0].aval.shape) * weights[0]
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
-    assert Baseline(name).complexity(image_shape, 5) == Complexity(parameters, multiply_adds)
+    assert baseline.complexity(image_shape, 5) == Complexity(parameters, multiply_adds)
     assert traced.out_avals[0].shape == (1, 5)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_the_widest_within_a_size_is_found(name):
+    shape, last = (28, 28, 1), BASELINES[name].channels[-1]
+    for parameters in (1_000, 5_026, 19_258, 250_000):
+        found = Baseline.of_size(name, parameters, shape, 10)
+        wider = Baseline(name, found.width + 1 / last)
+        assert found.complexity(shape, 10).parameters <= parameters
+        assert wider.complexity(shape, 10).parameters > parameters
+    assert Baseline.of_size("small_cnn", 19_258, shape, 10) == SMALL
+    with pytest.raises(InputError, match=f"{name} has at least .* parameters .*, not 40"):
+        Baseline.of_size(name, 40, shape, 10)
 
 
 def test_a_seed_decides_the_weights():
@@ -103,8 +122,9 @@ def test_the_small_cnn_learns_and_comes_back_from_its_folder(few_digits, tmp_pat
 
 def test_descriptions_are_read_back():
     cell = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
-    for model in (RESNET, SMALL, Genome(cell, cell)):
+    for model in (RESNET, SMALL, Baseline("small_cnn", 1 / 3), Genome(cell, cell)):
         assert from_description(describe(model) | {"dataset": "digits"}) == model
+    assert describe(SMALL) == {"model": "small_cnn"}  # as before there were widths
 
 
 def test_what_cannot_be_built_is_refused():
@@ -112,6 +132,11 @@ def test_what_cannot_be_built_is_refused():
         InputError, match="model=vgg is not known; choose one of resnet18, small_cnn"
     ):
         Baseline("vgg")
+    for width in (0, -1, 17, math.nan, math.inf):
+        with pytest.raises(InputError, match=f"width={width} of resnet18 is not within 0 and 16"):
+            from_description({"model": "resnet18", "width": width})
+    with pytest.raises(ValueError, match="width='wide' is no number"):
+        from_description({"model": "resnet18", "width": "wide"})
     for refused in (
         SMALL.complexity,
         lambda shape, classes: SMALL.build(shape, classes, "float32", seed=0),

@@ -267,8 +267,10 @@ def test_the_second_best_is_kept_with_its_weights(compared, data):
 def test_the_small_cnn_is_trained_in_the_same_way_on_the_same_images(compared, data, evaluator):
     """The test images are the validation images here."""
     classifier = Classifier.load(Workdir(compared.path).baseline_weights)
-    assert classifier.model == Baseline("small_cnn")
+    shape = evaluator.builder.image_shape
+    assert classifier.model == Baseline.of_size("small_cnn", compared.parameters, shape, 10)
     baseline = compared.baseline
+    assert 0.8 * compared.parameters < baseline.parameters <= compared.parameters
     accuracy = classifier.accuracy(data.validation)
     assert baseline.validation_accuracy == baseline.test_accuracy == accuracy
     size = evaluator.builder.complexity(classifier.model)
