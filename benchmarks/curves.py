@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import lzma
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -92,7 +93,7 @@ def train_missing(
 
     A job is a key, plain values that tell it from the others, and a function of its curves.
     """
-    lines = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
+    lines = read(path) if path.exists() else []
     done = {_name(line["key"]) for line in lines}
     with path.open("a") as file:
         for key, make in jobs:
@@ -102,6 +103,12 @@ def train_missing(
                 file.flush()
                 say(f"{len(lines)} trained")
     return lines
+
+
+def read(path: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of a file of trainings, which may be compressed (`.xz`)."""
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as file:
+        return [json.loads(line) for line in file]
 
 
 def tau(one: np.ndarray, other: np.ndarray) -> float:

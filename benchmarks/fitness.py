@@ -2,10 +2,11 @@
 
     python benchmarks/fitness.py --dataset=digits --genomes=24 --seeds=3 --trained=digits.jsonl
 
-Random genomes are trained shortly in several ways and fully in the way of the final training. A way
-of measuring is as good as its order of the genomes: Kendall's tau with the mean test cross entropy
-of the full trainings, and what is lost by taking the genome that it puts first. The file keeps each
-training as a line, so the same command goes on where it was ended.
+Random genomes, and with `--searched` those that searches of each strategy met, are trained shortly
+in several ways and fully in the way of the final training. A way of measuring is as good as its
+order of the genomes: Kendall's tau with the mean test cross entropy of the full trainings, and what
+is lost by taking the genome that it puts first. The file keeps each training as a line, so the same
+command goes on where it was ended.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from typing import Any
 import numpy as np
 from curves import RECIPES_TRIED, REFERENCE, Bench, column, tau, train_missing
 
-from jaxevo.config import TrainingConfig
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.run.prepare import make_task
+from jaxevo.run.reader import load_run
+from jaxevo.run.reporter import Silent
+from jaxevo.run.search import find_winner
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 
+SEARCHES = ("rea", "aging", "aco", "guided", "nsga2")  # whose genomes may be trained
 Score = Callable[[dict[str, Any]], float]  # of a line; the larger, the better
 
 
@@ -70,7 +76,7 @@ def losses(line: dict[str, Any]) -> float:
 
 def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
     """Every training: seed by seed, so that few seeds of all genomes come first."""
-    genomes = draw_genomes(options, bench)
+    genomes = draw_genomes(options, bench) + met_genomes(options, bench)
     short = dataclasses.replace(TrainingConfig(), learning_rate=options.rate, batch_size=64)
     trainings = {name: (recipe, options.epochs) for name, recipe in RECIPES_TRIED.items()}
     trainings["modern common"] = (RECIPES_TRIED["modern"], options.epochs)
@@ -97,13 +103,45 @@ def draw_genomes(options: argparse.Namespace, bench: Bench) -> list[Genome]:
     """Random genomes, the numbers of nodes drawn too, within the bound on parameters."""
     rng = np.random.default_rng(options.genome_seed)
     found: list[Genome] = []
-    while len(found) < options.genomes:
+    while len(found) < options.genomes - options.searched:
         normal, reduction = (random_cell(rng, int(rng.integers(2, 7))) for _ in range(2))
         genome = Genome(normal, reduction)
         size = bench.builder.complexity(genome).parameters
         if not options.max_parameters or size <= options.max_parameters:
             found.append(genome)
     return found
+
+
+def met_genomes(options: argparse.Namespace, bench: Bench) -> list[Genome]:
+    """Those that searches of each strategy met after their first generation.
+
+    A search is a run beside the file of trainings, so the same command goes on where it was ended.
+    """
+    found: dict[str, Genome] = {}
+    for number, strategy in enumerate(SEARCHES):
+        wanted = options.searched * (number + 1) // len(SEARCHES)
+        if len(found) == wanted:
+            continue
+        task = make_task(
+            options.dataset,
+            preset="quick",
+            strategy=strategy,
+            workdir=options.trained.with_suffix("") / strategy,
+            data_dir=options.data_dir,
+            settings={
+                **dataclasses.asdict(bench.builder.network),
+                **{"max_parameters": options.max_parameters, "fitness": "speed"},
+                # Some of what is trained is of the first generation, or was met before.
+                **{"num_generations": 1000, "max_trainings": options.searched // 4 + 10},
+                **{"retrain_best": 0, "compare_winner": False},
+            },
+        )
+        find_winner(task, Silent())
+        for candidate in load_run(task.workdir).candidates.values():
+            if candidate.individual.generation and len(found) < wanted:
+                genome = candidate.individual.genome
+                found.setdefault(genome.canonical_key(), genome)
+    return list(found.values())
 
 
 def scores(lines: list[dict[str, Any]], training: str, score: Score) -> np.ndarray:
@@ -208,9 +246,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--dataset", default="digits")
     parser.add_argument("--data_dir")
     parser.add_argument("--genomes", type=int, default=24)
+    parser.add_argument("--searched", type=int, default=0, help="of the genomes, from searches")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--genome_seed", type=int, default=0, help="of the random genomes")
     parser.add_argument("--channels", type=int, default=8, help="D")
+    parser.add_argument("--num_normal_cells", type=int, default=3, help="N")
     parser.add_argument("--max_parameters", type=int, default=0, help="0: of any size")
     parser.add_argument("--examples", type=int, default=0, help="of short trainings; 0: all")
     parser.add_argument("--validation", type=float, default=0.2, help="part of the training split")
@@ -234,6 +274,8 @@ def main() -> None:
         channels=options.channels,
         examples=options.examples,
         validation=options.validation,
+    ).with_network(
+        NetworkConfig(channels=options.channels, num_normal_cells=options.num_normal_cells)
     )
     lines = train_missing(options.trained, jobs(options, bench))
     short = len(bench.data.subset) // 64 * options.epochs

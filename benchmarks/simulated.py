@@ -1,12 +1,15 @@
 """Searches on a model of measured trainings, by which a whole search takes a second.
 
-    python benchmarks/simulated.py --trained=digits.jsonl --repetitions=200 --candidates=36
+    python benchmarks/simulated.py --trained=benchmarks/tables/digits.jsonl.xz --repetitions=200
 
-`fitness.py` has trained the genomes of the file. A forest fitted to the mean of each genome's full
-trainings stands for the truth, with the differences that it does not explain drawn for each genome;
-the spread between seeds is the noise of a fitness. A strategy is as good as the true value, in
-standard deviations between random genomes, of what it would train at last: the winner of the fresh
-trainings of its best. The forest sees other features than the strategy `guided`.
+`fitness.py` has trained the genomes of the file, shortly and fully. Two forests are fitted to them:
+to what full trainings gave (the truth) and to what a short one tells (the fitness). What they leave
+of a genome's two values is drawn for each genome, with the correlation that it has in the file; the
+spread between seeds is a fitness's noise. A search ends as one of preset `quick`: fresh trainings
+of its best decide. It is as good as its winner's true value, in standard deviations between random
+genomes. The forests see other features than the strategy `guided` does.
+
+Settings are to be chosen with `--part=0`, one half of the genomes, and confirmed with `--part=1`.
 """
 
 from __future__ import annotations
@@ -14,24 +17,35 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
-import json
 import pathlib
+from typing import Any
 
 import numpy as np
-from curves import REFERENCE, column, tau
+from curves import REFERENCE, column, read, tau
 from fitness import scores, variance_parts
-from scipy.stats import wilcoxon
+from scipy.stats import mannwhitneyu
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import cross_val_predict
 
 from jaxevo.config import SearchConfig, replace
-from jaxevo.config.presets import STRATEGIES
+from jaxevo.config.presets import STRATEGIES, preset
 from jaxevo.search_space.genome import OPS, Genome
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 
-RETRAINED, FRESH = 3, 2  # the best that are trained again, and how often
+SHORT = "steady"  # the training whose scores are a fitness
+# Strategy and fitness; the first is what the others are compared with.
+WAYS = (
+    ("random", "accuracy"),
+    ("rea", "accuracy"),
+    ("aging", "accuracy"),
+    ("guided", "accuracy"),
+    ("random", "speed"),
+    ("rea", "speed"),
+    ("aging", "speed"),
+    ("guided", "speed"),
+)
 
 
 def forest_features(genome: Genome) -> list[float]:
@@ -48,124 +62,175 @@ def forest_features(genome: Genome) -> list[float]:
     return found
 
 
+def truth_of(line: dict[str, Any]) -> float:
+    """Minus the logarithm of a full training's cross entropy on all images that it has not seen."""
+    both = (column(line["curve"], f"{kind}cross_entropy")[-1] for kind in ("", "test_"))
+    return -float(np.log(max(1e-3, np.mean(list(both)))))
+
+
+def fitness_of(kind: str, line: dict[str, Any]) -> float:
+    """A short training's fitness, as a search has it."""
+    if kind == "accuracy":
+        return float(column(line["curve"], "accuracy")[-1])
+    loss = {"speed": "loss", "likelihood": "cross_entropy"}[kind]
+    values = column(line["curve"], loss)
+    return float(np.exp(-(values.mean() if kind == "speed" else values[-1])))
+
+
 @dataclasses.dataclass(frozen=True)
 class Landscape:
-    """True values of genomes, and the noise of a measurement, in units of the truth's spread."""
+    """True values and fitness of genomes; residuals and noise are normal.
 
-    forest: RandomForestRegressor
-    residual: float
+    Attributes:
+        forests: Of the truth and of the fitness.
+        root: Matrix root of the covariance of what forests leave of genomes' means, `[2, 2]`.
+        noise: Standard deviation of a fitness between seeds.
+        mean: Of the truth, over the genomes of the file.
+        unit: The truth's spread between them.
+        taus: Kendall's, of the forests' predictions of unseen genomes with their means.
+    """
+
+    forests: tuple[RandomForestRegressor, RandomForestRegressor]
+    root: np.ndarray
     noise: float
-    tau: float  # of the forest's predictions of unseen genomes with their means
+    mean: float
+    unit: float
+    taus: tuple[float, float]
 
     @classmethod
-    def fit(cls, lines: list[dict]) -> Landscape:
+    def fit(cls, lines: list[dict[str, Any]], kind: str) -> Landscape:
         """The model of what was measured."""
+        measured = [
+            scores(lines, REFERENCE, truth_of),
+            scores(lines, SHORT, lambda line: fitness_of(kind, line)),
+        ]
+        genomes = {line["key"]["genome"]: Genome.from_dict(line["genome"]) for line in lines}
+        rows = np.array([forest_features(genomes[number]) for number in sorted(genomes)])
+        means = np.array([values.mean(1) for values in measured])
+        forests = [
+            RandomForestRegressor(60, min_samples_leaf=5, random_state=0, n_jobs=1) for _ in means
+        ]
+        foretold = np.array(
+            [
+                cross_val_predict(forest, rows, values, cv=10)
+                for forest, values in zip(forests, means, strict=True)
+            ]
+        )
+        left = np.cov(means - foretold)
+        parts = [variance_parts(values) for values in measured]
+        # A mean over seeds has a part of their spread, which is none of the genome's.
+        for number, (values, (_, _, within)) in enumerate(zip(measured, parts, strict=True)):
+            left[number, number] -= within**2 / values.shape[1]
+        values, vectors = np.linalg.eigh(left)
+        return cls(
+            (forests[0].fit(rows, means[0]), forests[1].fit(rows, means[1])),
+            vectors * np.sqrt(values.clip(0)),
+            parts[1][2],
+            float(means[0].mean()),
+            parts[0][1],
+            (tau(foretold[0], means[0]), tau(foretold[1], means[1])),
+        )
 
-        def score(line: dict) -> float:
-            both = (column(line["curve"], f"{k}cross_entropy")[-1] for k in ("", "test_"))
-            return -float(np.log(max(1e-3, np.mean(list(both)))))
-
-        values = scores(lines, REFERENCE, score)
-        _, between, within = variance_parts(values)
-        genomes = {
-            line["key"]["genome"]: Genome.from_dict(line["genome"])
-            for line in lines
-            if line["key"]["training"] == REFERENCE
-        }
-        rows = np.array([forest_features(genomes[k]) for k in sorted(genomes)])[: len(values)]
-        truth = (values.mean(1) - values.mean()) / between
-        forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0, n_jobs=1)
-        foretold = np.asarray(cross_val_predict(forest, rows, truth, cv=10))
-        # What the forest leaves of the genomes' variance of 1, without the seeds' part.
-        residual = max(0.0, 1 - float(np.var(foretold))) ** 0.5
-        order = tau(foretold, truth)
-        return cls(forest.fit(rows, truth), residual, within / between, order)
-
-    def truths(self, genomes: list[Genome]) -> np.ndarray:
-        """True values; equal for isomorphic genomes."""
-        own = [_normal(genome.canonical_key()) for genome in genomes]
+    def values(self, genomes: list[Genome]) -> np.ndarray:
+        """Truth, in units of its spread, and mean fitness, `[2, N]`; of isomorphic ones equal."""
         rows = np.array([forest_features(genome) for genome in genomes])
-        return self.forest.predict(rows) + self.residual * np.array(own)
+        own = np.array([_normal(genome.canonical_key()) for genome in genomes])
+        truth, fitness = np.array([each.predict(rows) for each in self.forests]) + self.root @ own.T
+        return np.array([(truth - self.mean) / self.unit, fitness])
 
 
-def _normal(text: str) -> float:
+def _normal(text: str) -> np.ndarray:
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-    return float(np.random.default_rng(seed).normal())
+    return np.random.default_rng(seed).normal(size=2)
 
 
-def search(landscape: Landscape, name: str, seed: int, options: argparse.Namespace) -> float:
+def search(landscape: Landscape, way: tuple[str, str], seed: int, candidates: int) -> float:
     """The true value of what a search would choose."""
-    generations = (options.candidates - options.population) // options.offspring
-    settings = STRATEGIES[name] | {"seed": seed, "num_generations": generations}
-    settings |= {"population_size": options.population, "num_offspring": options.offspring}
-    settings |= {"mating_pool": "survivors", "sample_size": 2}
-    strategy = make_strategy(replace(SearchConfig(), settings))
+    name, kind = way
+    settings = preset("quick", 1149, 8) | STRATEGIES[name] | {"fitness": kind, "seed": seed}
+    settings |= {"num_generations": 1000}
+    config = replace(SearchConfig(), settings)
+    strategy = make_strategy(config)
     rng = np.random.default_rng([3, seed])
-    told: dict[str, Individual] = {}
-    truth: dict[str, float] = {}
-    while asked := strategy.ask():
-        values = landscape.truths([each.genome for each in asked])
-        for candidate, value in zip(asked, values, strict=True):
-            key = candidate.genome.canonical_key()
-            noise = landscape.noise * options.noise * rng.normal()
-            if key in told:  # an isomorphic one's fitness is taken over
-                fitness = told[key].fitness
-            else:
-                fitness = value + noise
-            evaluated = dataclasses.replace(candidate, fitness=fitness)
-            told.setdefault(key, evaluated)
-            truth[key] = float(value)
-            strategy.tell(evaluated)
+    known: dict[str, tuple[Individual, float, float]] = {}  # individual, truth, mean fitness
+    told: list[Individual] = []
+    while len(known) < candidates:
+        candidate = strategy.ask()[0]
+        key = candidate.genome.canonical_key()
+        if key in known:  # an isomorphic one's fitness is taken over
+            fitness = known[key][0].fitness
+        else:
+            truth, mean = map(float, landscape.values([candidate.genome])[:, 0])
+            fitness = mean + landscape.noise * rng.normal()
+        told.append(dataclasses.replace(candidate, fitness=fitness))
+        if key not in known:
+            known[key] = told[-1], truth, mean
+        strategy.tell(told[-1])
     # The best are trained again, and the highest mean wins.
-    best = strategy.ranked(list(told.values()))[:RETRAINED]
-    keys = [each.genome.canonical_key() for each in best]
-    fresh = [
-        truth[key] + landscape.noise * options.noise * rng.normal(size=FRESH).mean() for key in keys
-    ]
-    return truth[keys[int(np.argmax(fresh))]]
+    best: dict[str, tuple[Individual, float, float]] = {}
+    for individual in strategy.ranked(told):
+        key = individual.genome.canonical_key()
+        best.setdefault(key, known[key])
+        if len(best) == config.retrain_best:
+            break
+    spread = landscape.noise / np.sqrt(config.retrain_seeds)
+    fresh = [mean + spread * rng.normal() for _, _, mean in best.values()]
+    return list(best.values())[int(np.argmax(fresh))][1]
+
+
+def compare(found: np.ndarray, baseline: np.ndarray) -> str:
+    """How likely one search is better than the other, and p (Mann and Whitney's U, two-sided)."""
+    u, p = map(float, mannwhitneyu(found, baseline))
+    return f"{u / (len(found) * len(baseline)):.0%}, {p:.1g}"
 
 
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Searches on a model of trainings.")
     parser.add_argument("--trained", type=pathlib.Path, required=True)
+    parser.add_argument("--part", type=int, choices=(0, 1), help="half of the genomes; else all")
     parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument("--candidates", type=int, default=36)
-    parser.add_argument("--population", type=int, default=6)
-    parser.add_argument("--offspring", type=int, default=6)
-    parser.add_argument("--noise", type=float, default=1.0, help="times the seeds' spread")
-    parser.add_argument("--strategies", nargs="*", default=["random", "rea", "aging", "guided"])
+    parser.add_argument("--candidates", type=int, nargs="*", default=[18, 36, 72])
     return parser.parse_args()
 
 
 def main() -> None:
-    """A row a strategy."""
+    """A row a way to search, a column a number of candidates."""
     options = parse()
-    lines = [json.loads(text) for text in options.trained.read_text().splitlines()]
-    landscape = Landscape.fit(lines)
-    print(
-        f"model: tau {landscape.tau:.2f} with the measured means of unseen genomes; seeds spread "
-        f"{landscape.noise:.2f} times as widely as genomes, of whose variance the forest leaves "
-        f"{landscape.residual**2:.2f}"
-    )
-    rng = np.random.default_rng(0)
-    random = landscape.truths([random_genome_of_any_size(rng, 2, 6) for _ in range(1000)])
-    print(f"random genomes: {random.mean():.2f} +- {random.std():.2f}\n")
-    print(
-        "| strategy | true value | better than random search in | p, Wilcoxon |\n|---|---|---|---|"
-    )
-    found = {
-        name: np.array(
-            [search(landscape, name, seed, options) for seed in range(options.repetitions)]
+    lines = read(options.trained)
+    if options.part is not None:
+        lines = [line for line in lines if line["key"]["genome"] % 2 == options.part]
+    kinds = dict.fromkeys(kind for _, kind in WAYS)
+    landscapes = {kind: Landscape.fit(lines, kind) for kind in kinds}
+    for kind, landscape in landscapes.items():
+        rng = np.random.default_rng(0)
+        random = landscape.values([random_genome_of_any_size(rng, 2, 6) for _ in range(1000)])
+        share = random[1].std() ** 2 / (random[1].std() ** 2 + landscape.noise**2)
+        print(
+            f"{kind}: forests order unseen genomes with tau {landscape.taus[0]:.2f} (truth), "
+            f"{landscape.taus[1]:.2f} (fitness); random genomes' truth {random[0].mean():.2f} ± "
+            f"{random[0].std():.2f}, a fitness is the genome's by {share:.2f} and has r = "
+            f"{np.corrcoef(random)[0, 1]:.2f} with the truth without noise"
         )
-        for name in options.strategies
-    }
-    baseline = found[options.strategies[0]]
-    for name, values in found.items():
-        difference = values - baseline
-        _, p = map(float, wilcoxon(difference)) if np.any(difference) else (0.0, 1.0)
-        share = float(np.mean(difference > 0))
-        print(f"| {name} | {values.mean():.2f} +- {values.std():.2f} | {share:.0%} | {p:.2g} |")
+    print(f"\n| strategy, fitness | {' | '.join(f'{n} candidates' for n in options.candidates)} |")
+    print("|---|" + "---|" * len(options.candidates))
+    last = options.candidates[-1]
+    found: dict[tuple[tuple[str, str], int], np.ndarray] = {}
+    for way in WAYS:
+        for candidates in options.candidates:
+            found[way, candidates] = np.array(
+                [
+                    search(landscapes[way[1]], way, seed, candidates)
+                    for seed in range(options.repetitions)
+                ]
+            )
+        cells = [
+            f"{found[way, n].mean():.2f} ± {found[way, n].std(ddof=1):.2f} "
+            f"({compare(found[way, n], found[WAYS[0], last])})"
+            for n in options.candidates
+        ]
+        print(f"| {', '.join(way)} | {' | '.join(cells)} |", flush=True)
+    print(f"\nIn brackets: how likely it is better than {' by '.join(WAYS[0])} with {last}, and p")
 
 
 if __name__ == "__main__":

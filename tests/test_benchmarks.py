@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import json
+import lzma
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from conftest import REPOSITORY
+
+from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.variation import random_genome_of_any_size
 
 FOLDER = REPOSITORY / "benchmarks"
 NEEDS_TORCH = "torch_network.py"
@@ -103,3 +107,63 @@ def test_scaleout_has_the_same_histories_on_any_number_of_workers(launch_environ
     assert all(len(each) == 1 for each in histories.values())
     assert {row["strategy"] for row in tables["quality"]} == {"rea", "aging", "random"}
     assert all(row["per_second"] > 0 for row in tables["driver"])
+
+
+# A made-up table: the truth is the share of convolutions, and a fitness is the truth with noise.
+
+
+def made_up_lines(genomes: int = 80, seeds: int = 3) -> list[dict]:
+    rng = np.random.default_rng(0)
+    lines = []
+    for number in range(genomes):
+        genome = random_genome_of_any_size(rng, 2, 6)
+        ops = [op for cell in genome.cells for node in cell.nodes for _, op in node.operands]
+        share = sum(op.kernel_size > 0 for op in ops) / len(ops)
+        for seed in range(seeds):
+            for training in ("steady", "final"):
+                loss = np.exp(-share) * np.exp(0.02 * rng.normal())
+                key = {"genome": number, "seed": seed, "training": training}
+                curve = [[np.exp(-loss), loss, np.exp(-loss), loss, loss]]
+                lines.append({"key": key, "genome": genome.to_dict(), "curve": curve})
+    return lines
+
+
+@pytest.fixture
+def modelled(monkeypatch):
+    """The module of searches on a model of trainings."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("simulated")
+
+
+def test_a_model_of_trainings_orders_genomes_as_they_were_measured(modelled):
+    lines = made_up_lines()
+    landscape = modelled.Landscape.fit(lines, "speed")
+    assert min(landscape.taus) > 0.3  # of 80 genomes; by chance 0.08
+    genomes = [Genome.from_dict(line["genome"]) for line in lines[:: 2 * 3]]
+    truth, fitness = landscape.values(genomes)
+    measured = [modelled.truth_of(line) for line in lines[1 :: 2 * 3]]
+    assert modelled.tau(truth, np.array(measured)) > 0.6
+    assert np.corrcoef(truth, fitness)[0, 1] > 0.8
+    # Seeds spread the loss by 0.02 of itself, and a fitness is exp of minus the loss.
+    assert landscape.noise == pytest.approx(0.02 * 0.6 * np.exp(-0.6), rel=0.5)
+    np.testing.assert_array_equal(landscape.values(genomes)[0], truth)
+
+
+def test_searches_on_a_model_find_what_is_better_than_random_genomes(modelled):
+    landscape = modelled.Landscape.fit(made_up_lines(), "speed")
+    for way in (("random", "speed"), ("guided", "speed")):
+        found = [modelled.search(landscape, way, seed, 18) for seed in range(4)]
+        assert np.mean(found) > 1.0  # standard deviations above the mean of random genomes
+        assert found[0] == modelled.search(landscape, way, 0, 18)
+
+
+def test_trainings_are_read_plain_and_compressed(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    curves = importlib.import_module("curves")
+    lines = made_up_lines(genomes=2)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "plain.jsonl").write_text(text)
+    with lzma.open(tmp_path / "packed.jsonl.xz", "wt") as file:
+        file.write(text)
+    assert curves.read(tmp_path / "plain.jsonl") == lines
+    assert curves.read(tmp_path / "packed.jsonl.xz") == lines
