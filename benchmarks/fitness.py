@@ -55,7 +55,7 @@ def ways() -> dict[str, Way]:
     found["steady, cross entropy, half as long, twice"] = Way("steady", half, share=0.5, repeats=2)
     common = last("cross_entropy", -1)
     found["modern, cross entropy, common random numbers"] = Way("modern common", common)
-    found["number of parameters"] = Way("modern", lambda line: line["parameters"], share=0)
+    found["number of parameters"] = Way(REFERENCE, lambda line: line["parameters"], share=0)
     return found
 
 

@@ -135,8 +135,15 @@ class Landscape:
         """Truth, in units of its spread, and mean fitness, `[2, N]`; of isomorphic ones equal."""
         rows = np.array([forest_features(genome) for genome in genomes])
         own = np.array([_normal(genome.canonical_key()) for genome in genomes])
-        truth, fitness = np.array([each.predict(rows) for each in self.forests]) + self.root @ own.T
+        foretold = np.array([_predict(each, rows) for each in self.forests])
+        truth, fitness = foretold + self.root @ own.T
         return np.array([(truth - self.mean) / self.unit, fitness])
+
+
+def _predict(forest: RandomForestRegressor, rows: np.ndarray) -> np.ndarray:
+    """The forest's predictions, `[N]`, without what its own method adds to each call: 3 ms."""
+    inputs = np.ascontiguousarray(rows, np.float32)
+    return np.mean([tree.tree_.predict(inputs)[:, 0] for tree in forest.estimators_], axis=0)
 
 
 def _normal(text: str) -> np.ndarray:
@@ -190,7 +197,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--trained", type=pathlib.Path, required=True)
     parser.add_argument("--part", type=int, choices=(0, 1), help="half of the genomes; else all")
     parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument("--candidates", type=int, nargs="*", default=[18, 36, 72])
+    parser.add_argument("--candidates", type=int, nargs="*", default=[18, 36])
     return parser.parse_args()
 
 
@@ -230,7 +237,12 @@ def main() -> None:
             for n in options.candidates
         ]
         print(f"| {', '.join(way)} | {' | '.join(cells)} |", flush=True)
-    print(f"\nIn brackets: how likely it is better than {' by '.join(WAYS[0])} with {last}, and p")
+    print(f"\nIn brackets: how likely it is better than {' by '.join(WAYS[0])} with {last}, and p.")
+    first, ours = options.candidates[0], WAYS[-1]
+    against = "; ".join(
+        f"{', '.join(way)} {compare(found[ours, first], found[way, last])}" for way in WAYS[:-1]
+    )
+    print(f"{', '.join(ours)} with {first} against others with {last}: {against}.")
 
 
 if __name__ == "__main__":

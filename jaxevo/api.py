@@ -66,8 +66,8 @@ def search(
         data: Images to search on; see the module. None: digits, or those of a run that is
             continued.
         preset: Settings to begin with: `quick`, `paper`, or `auto` (quick on a CPU, else paper).
-        strategy: One of `config.presets.STRATEGIES`; None: `rea`.
-        recipe: How the winner is trained, `paper` or `modern`; None: modern with the preset quick,
+        strategy: One of `config.presets.STRATEGIES`; None: the preset's.
+        recipe: How the winner is trained, one of `config.presets.RECIPES`; None: modern with quick,
             else paper.
         workdir: Folder of the run; by default `runs/<data>-<preset>-seed<seed>`.
         data_dir: Folder with published files.
@@ -137,7 +137,7 @@ def train(
     Args:
         model: A genome, a genome file, or the name of a shipped genome or of a hand-designed model.
         data: Images to train on; see the module.
-        recipe: `paper` or `modern`.
+        recipe: One of `config.presets.RECIPES`.
         engine: One of `config.ENGINES`; `auto` is the one that the training in the workdir began
             with, else the fastest that can train the model.
         seed: Of weights, order of images, dropout and augmentation.
@@ -242,6 +242,7 @@ def evolve(
             f"strategy={strategy} minimises the size of networks, and here there are none; choose "
             "another one"
         )
+    begin["fitness"] = "accuracy"  # as noisy as that, for all that is known
     given = genome_files.pack(initial_genomes)
     config = replace(SearchConfig(), begin | settings | {"seed": seed, "initial_genomes": given})
     return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)

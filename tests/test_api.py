@@ -183,7 +183,7 @@ def test_a_finished_run_is_continued_with_what_is_named(searched, tmp_path: path
     ("arguments", "words"),
     [
         ({"channels": 4}, "channels is 2 and cannot become 4, since its candidates were other"),
-        ({"strategy": "aging"}, "strategy is 'rea' and cannot become 'aging'"),
+        ({"strategy": "aging"}, "strategy is 'guided' and cannot become 'aging'"),
         (
             {"preset": "paper"},
             "preset=paper is not possible: the run in .* began with preset quick",

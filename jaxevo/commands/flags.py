@@ -154,11 +154,10 @@ def define_preset_flag() -> None:
 
 def define_recipe_flag(what: str, default: str | None = "paper") -> None:
     """Defines --recipe, which names the settings of a training that flags change."""
-    modern = _listed(RECIPES["modern"])
-    text = f"settings of {what} to begin with; paper: as in the paper; modern: {modern}"
+    others = "; ".join(f"{name}: {_listed(RECIPES[name])}" for name in RECIPES if name != "paper")
+    text = f"settings of {what} to begin with; paper: as in the paper; {others}"
     if default is None:
-        by_preset = ", ".join(f"{name}: {recipe}" for name, recipe in FINAL_RECIPES.items())
-        text += f" (by preset, {by_preset})"
+        text += f" ({by_preset(FINAL_RECIPES)})"
     flags.DEFINE_enum("recipe", default, list(RECIPES), text)
 
 
@@ -226,6 +225,11 @@ def define_compilation_cache_flag() -> None:
         "$XDG_CACHE_HOME, else in ~/.cache)"
     )
     flags.DEFINE(PATH, "compilation_cache_dir", None, text)
+
+
+def by_preset(defaults: Mapping[str, str]) -> str:
+    """What each preset has where nothing is named, for help texts."""
+    return "by preset, " + ", ".join(f"{name}: {value}" for name, value in defaults.items())
 
 
 def strategies_listed() -> str:

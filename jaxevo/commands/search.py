@@ -22,7 +22,7 @@ from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
 from jaxevo.config import SearchConfig, WorkerConfig, flatten, leaf_fields, replace
-from jaxevo.config.presets import STRATEGIES
+from jaxevo.config.presets import DEFAULT_STRATEGIES, STRATEGIES
 from jaxevo.errors import InputError
 
 if TYPE_CHECKING:  # imported late, as they bring JAX
@@ -40,10 +40,10 @@ shared.define_preset_flag()
 shared.define_final_recipe_flag()
 flags.DEFINE_enum(
     "strategy",
-    "rea",
+    None,
     list(STRATEGIES),
-    f"{FIELDS['strategy'].metadata['help']}. Over the preset's settings, "
-    f"{shared.strategies_listed()}",
+    f"{FIELDS['strategy'].metadata['help']} ({shared.by_preset(DEFAULT_STRATEGIES)}). Over the "
+    f"preset's settings, {shared.strategies_listed()}",
 )
 flags.DEFINE(shared.PATH, "dataset", "digits", FIELDS["dataset"].metadata["help"])
 flags.DEFINE(

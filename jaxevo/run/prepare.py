@@ -99,12 +99,12 @@ def make_task(
             dataset,
             opened,
             preset=preset,
-            strategy=strategy or "rea",
+            strategy=strategy,
             recipe=recipe,
             settings=settings,
         )
         if Workdir(path).config.exists():
-            config = _as_begun(Workdir(path), config, settings, recipe=recipe)
+            config = _as_begun(Workdir(path), config, settings, strategy=strategy, recipe=recipe)
         elif preset == "quick":
             fitted = fit_to_machine(config, opened, settings)
             config = replace(config, fitted.settings)
@@ -167,7 +167,12 @@ def _with_genomes(settings: Mapping[str, Any], workdir: Workdir) -> dict[str, An
 
 
 def _as_begun(
-    workdir: Workdir, config: SearchConfig, settings: Mapping[str, Any], *, recipe: str | None
+    workdir: Workdir,
+    config: SearchConfig,
+    settings: Mapping[str, Any],
+    *,
+    strategy: str | None,
+    recipe: str | None,
 ) -> SearchConfig:
     """The configuration as of the run in this folder where nothing is named.
 
@@ -179,7 +184,9 @@ def _as_begun(
     stored = document["config"]
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
     begun |= recorded_choice(document)
-    changed_in_presets = {"num_normal_cells", *(() if recipe else final_settings("paper"))}
+    changed_in_presets = {"num_normal_cells", "fitness"}
+    changed_in_presets |= set() if recipe else set(final_settings("paper"))
+    changed_in_presets |= set() if strategy else {"strategy"}
     begun |= {name: value for name, value in stored.items() if name in changed_in_presets}
     begun["initial_genomes"] = stored.get("initial_genomes", "")
     if stored.get("engine") in ENGINES and settings.get("engine", "auto") == "auto":
@@ -193,14 +200,14 @@ def make_config(
     data: Dataset,
     *,
     preset: str,
-    strategy: str,
+    strategy: str | None,
     recipe: str | None,
     settings: Mapping[str, Any],
 ) -> SearchConfig:
     """The configuration of preset, recipe, strategy and settings; later ones go over earlier ones.
 
-    The preset is for the training images of `data`; without a recipe it is the preset's. The engine
-    `auto` is resolved. Raises `InputError` for unknown names and impossible values.
+    The preset is for the training images of `data`; None for strategy or recipe takes the preset's.
+    The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
     """
     num_images, named = len(data.train), dict.fromkeys(leaf_fields(DataConfig))
     of_data = {name: value for name, value in settings.items() if name in named}

@@ -302,7 +302,10 @@ WRONG_USES = [
         "flag --conv_kind=dense: value should be one of <separable|full>",
     ),
     ("--genome=tiny.json --seeds=0", "flag --seeds=0: 0 is not a positive integer"),
-    ("--genome=tiny.json --recipe=old", "flag --recipe=old: value should be one of <paper|modern>"),
+    (
+        "--genome=tiny.json --recipe=old",
+        "flag --recipe=old: value should be one of <paper|modern|light>",
+    ),
     ("--genome=tiny.json --warmup=1", "warmup=1.0 is not possible: it lies in [0, 1)"),
     ("--genome=tiny.json --epochs=0", "epochs=0 is not possible: the smallest value is 1"),
     (
