@@ -97,6 +97,17 @@ def test_the_recipe_is_the_presets_where_none_is_named():
         assert {key: other[key] for key in expected} == final_settings("paper")
 
 
+def test_the_strategy_is_the_presets_where_none_is_named():
+    for name, strategy in (("quick", "guided"), ("paper", "rea")):
+        unnamed, named = (
+            search_settings(name, given, None, num_images=1437) for given in (None, strategy)
+        )
+        assert unnamed == named and unnamed["strategy"] == strategy
+    assert replace(SearchConfig(), search_settings("quick", None, None, num_images=9)).fitness == (
+        "speed"
+    )
+
+
 def test_only_the_quick_preset_compares_its_winner():
     configs = [replace(SearchConfig(), preset(name, 1437)) for name in PRESETS]
     assert [config.compare_winner for config in configs] == [True, False]
@@ -104,7 +115,12 @@ def test_only_the_quick_preset_compares_its_winner():
 
 def test_recipes_say_the_same_settings_and_are_valid():
     paper, modern = RECIPES["paper"], RECIPES["modern"]
-    assert paper.keys() == modern.keys()
+    assert all(recipe.keys() == paper.keys() for recipe in RECIPES.values())
+    # Less is asked of light's networks than of modern's, and nothing else differs.
+    light = RECIPES["light"]
+    less = ("label_smoothing", "max_shift", "max_rotation", "max_scale")
+    assert all(light[name] < modern[name] for name in less)
+    assert all(light[name] == modern[name] for name in light if name not in less)
     assert TrainingConfig(**paper) == TrainingConfig()
     changed = TrainingConfig(**modern)
     assert all(getattr(changed, name) == value != paper[name] for name, value in modern.items())

@@ -124,12 +124,14 @@ def test_a_run_goes_on_with_what_the_preset_had_when_it_began(tmp_path):
         make_task, (pixels, np.arange(60) % 3), preset="quick", workdir=tmp_path
     )
     new = task()
-    # Before 0.4.0 small images were halved twice, and the winner was trained by the paper's recipe.
-    earlier = replace(new.config, {"num_normal_cells": 3} | final_settings("paper"))
+    # Before 0.4.0 small images were halved twice, and the winner was trained by the paper's recipe;
+    # before 0.6.0 the strategy was the paper's.
+    before = {"num_normal_cells": 3, "strategy": "rea", "fitness": "accuracy"}
+    earlier = replace(new.config, before | final_settings("paper"))
     assert earlier != new.config
     about = {"preset": "quick", "device": "a device", "data": new.data.digest()}
     new.workdir.open(earlier, about)
     assert task().config == earlier
     # What is named goes over it, and is refused as in any run.
-    named = task(settings={"num_normal_cells": 2}, recipe="modern")
-    assert named.config == new.config
+    now = {"num_normal_cells": 2, "fitness": "speed"}
+    assert task(settings=now, strategy="guided", recipe="modern").config == new.config
