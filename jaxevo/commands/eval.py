@@ -168,7 +168,7 @@ def train_and_score(console: Console) -> dict[str, Any]:
         say(console, f"seed {seed}  epoch {epoch}/{training.epochs}  loss {loss:.4f}")
 
     def message(text: str) -> None:
-        published = text.endswith("M parameters") and not FLAGS.model_parameters
+        published = text.endswith(" parameters") and not FLAGS.model_parameters
         paper = PAPER_SIZES[FLAGS.model] if published else ""
         say(console, text + paper)
 

@@ -241,7 +241,7 @@ def _train_and_score(
     if task.folder is not None:
         network = {"network": dataclasses.asdict(task.network), "images": train.digest()}
         claim_folder(task.folder, settings | describe(task.model) | network)
-    message(f"{builder.complexity(task.model).parameters / 1e6:.2f} M parameters")
+    message(f"{builder.complexity(task.model).parameters:,} parameters")
     engine = settle_engine(task.engine, task.model, task.network, folder=task.folder)
     message(describe_engine(engine, task.network))
     # Each seed's classifier is scored as soon as it is trained.

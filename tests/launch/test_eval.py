@@ -111,7 +111,7 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
     assert 0 <= score["interval"][0] <= score["mean"] <= score["interval"][1] <= 1
     data, first, engine, *epochs, result, size = out.splitlines()
     assert data.startswith("digits: 1,437 training images, 360 for the test (a fixed 20% of")
-    assert first.startswith("0.00 M parameters (paper: EvoA 0.22 M")
+    assert first.startswith(f"{document['parameters']:,} parameters (paper: EvoA 0.22 M")
     assert engine.startswith(f"engine {ENGINE}")
     assert [line.rsplit(" ", 1)[0] for line in epochs] == [
         "seed 5  epoch 1/1  loss",
