@@ -94,7 +94,8 @@ def _gain(result: Result) -> str:
     if result.first_id == result.id:
         return " and is the best of it: the search gained nothing"
     gain = 100 * (result.retrained_fitness - result.first_fitness)
-    outcome = f"gained {gain:.2f} points" if gain > 0 else f"gained nothing ({gain:.2f} points)"
+    points = f"{gain:.2f} points of fitness"
+    outcome = f"gained {points}" if gain > 0 else f"gained nothing ({points})"
     return (
         f"; trained again it has a fitness of {result.retrained_fitness:.2%}, "
         f"the best of the first generation {result.first_fitness:.2%}: the search {outcome}"

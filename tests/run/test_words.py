@@ -88,13 +88,13 @@ def test_without_test_images_no_test_accuracy_is_told():
             {"generation": 3, "first_id": 2, "first_fitness": 0.9549},
             "the winner was born in generation 3; trained again it has a fitness of 97.00%, "
             "the best of the first generation 95.49%: the search gained 1.51 "
-            "points",
+            "points of fitness",
         ),
         (
             {"generation": 3, "first_id": 2, "first_fitness": 0.98},
             "the winner was born in generation 3; trained again it has a fitness of 97.00%, "
             "the best of the first generation 98.00%: the search gained nothing "
-            "(-1.00 points)",
+            "(-1.00 points of fitness)",
         ),
         (
             {"generation": 0, "first_id": 7, "first_fitness": 0.97},

@@ -147,6 +147,22 @@ def test_shipped_genomes_are_the_best_trained_again_of_the_searches_in_docs(sear
         assert size == metadata["parameters"]["channels=24"] <= 250_000
 
 
+def test_the_small_shipped_genome_is_the_fittest_within_8000_parameters():
+    lines = (REPOSITORY / "docs/mnist-front/longer/history.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    valid = [each for each in records if each["kind"] == "individual" and each["fitness"]]
+    record = max(
+        (each for each in valid if each["parameters"] <= 8000), key=lambda each: each["fitness"]
+    )
+    genome, metadata = genome_files.load(genome_files.shipped_path("evoS"))
+    assert genome == Genome.from_dict(record["genome"])
+    assert metadata["provenance"]["individual"] == record["id"]
+    assert metadata["provenance"]["candidates"] == len(valid)
+    assert metadata["search_fitness"] == record["fitness"]
+    size = complexity.measure(genome, NetworkConfig(), (28, 28, 1), num_classes=10).parameters
+    assert size == metadata["parameters"]["mnist"] == record["parameters"]
+
+
 def test_several_genomes_are_packed_into_a_text_and_unpacked(tmp_path):
     one = random_genome(np.random.default_rng(0), 2, 4)
     (tmp_path / "one.json").write_text(genome_files.dumps(one, {"id": 3}))
