@@ -166,7 +166,7 @@ def write_comparison(
     write_text(path / "comparison.md", text)
     write_csv(path / "comparison.csv", tables.table_rows(outcomes))
     write_json(path / "comparison.json", tables.document(outcomes, settings, failures))
-    # The plots: best fitness by trainings, and test error by parameters.
+    # The plots: best accuracy by trainings, and test error by parameters.
     seeds = comparison.seeds
     over = f"mean of {seeds} seeds and from the worst to the best" if seeds > 1 else "one seed"
     curves = charts.best_so_far(tables.curves(outcomes), f"{dataset}, {over}")

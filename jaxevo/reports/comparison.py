@@ -29,14 +29,14 @@ class Outcome:
 
     strategy: str
     seed: int
-    validation: float  # the best fitness of the search
+    validation: float  # the best validation accuracy of the search, whatever it selected by
     test: float
     parameters: int
     trainings: int  # of candidates; reused ones are not among them
     candidates: int
     generations: int  # begun, the first included
     winner: str  # canonical key of its genome
-    curve: tuple[float, ...]  # best fitness after each training; 0 before the first success
+    curve: tuple[float, ...]  # the same after each training; 0 before the first success
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ def outcome(strategy: str, run: Run) -> Outcome:
     best = 0.0
     curve = []
     for candidate in run.candidates.values():
-        best = max(best, candidate.individual.fitness or 0.0)
+        best = max(best, candidate.accuracy or 0.0)
         if candidate.reused is None:
             curve.append(best)
     individuals = [candidate.individual for candidate in run.candidates.values()]
@@ -77,7 +77,7 @@ def outcome(strategy: str, run: Run) -> Outcome:
 
 
 def curves(outcomes: Sequence[Outcome]) -> dict[str, np.ndarray]:
-    """Strategy -> best fitness `[seeds, trainings]`.
+    """Strategy -> best validation accuracy `[seeds, trainings]`.
 
     A run that came to its end earlier keeps its best.
     """

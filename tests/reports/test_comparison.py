@@ -36,6 +36,19 @@ def test_what_came_out_of_a_run(tmp_path):
     assert found == Outcome("aging", 0, 0.7, 0.55, 10, 6, 7, 3, GENOME.canonical_key(), found.curve)
 
 
+def test_searches_by_another_fitness_are_compared_by_accuracy(tmp_path):
+    def by_speed(record: dict[str, Any]) -> dict[str, Any]:
+        fitness = record.get("fitness")
+        scores = {"accuracy": fitness and fitness / 2, "cross_entropy": None, "loss": None}
+        return record | scores if record["kind"] == "individual" else record
+
+    records = [*table_records(), individual_record(LAST)]
+    workdir = write_run(tmp_path / "run", [by_speed(record) for record in records])
+    workdir.result.write_text(json.dumps(RESULT))
+    found = comparison.outcome("guided", load_run(workdir))
+    assert found.curve == (0.25, 0.25, 0.3, 0.35, 0.35, 0.35) and found.validation == 0.35
+
+
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_run_without_a_test_accuracy_is_refused(tmp_path, ended: bool):
     workdir = write_run(tmp_path / "run", [*table_records(), individual_record(LAST)])
