@@ -313,13 +313,20 @@ def _document(
         {"resize": method, **summarize(values, len(tests[method]))}
         for method, values in accuracies.items()
     ]
-    return describe(model) | {
-        "trained_on": source.dataset,
-        "tested_on": tested_on,
-        "parameters": size.parameters,
-        "multiply_adds": size.multiply_adds,
-        "scores": scores,
-    }
+    network = {}
+    if isinstance(model, Genome):
+        network["network"] = dataclasses.asdict(network_settings(model, builder.network))
+    return (
+        describe(model)
+        | network
+        | {
+            "trained_on": source.dataset,
+            "tested_on": tested_on,
+            "parameters": size.parameters,
+            "multiply_adds": size.multiply_adds,
+            "scores": scores,
+        }
+    )
 
 
 def document_lines(document: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ one line.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import shutil
@@ -97,6 +98,7 @@ def test_training_with_two_seeds(trained: tuple[dict[str, Any], str]):
         "parameters": PARAMETERS,
         "multiply_adds": MULTIPLY_ADDS,
         "genome": GENOME.to_dict(),
+        "network": dataclasses.asdict(NetworkConfig(channels=2, num_normal_cells=1)),
         "engine": ENGINE,
         "training": {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "rate_decay": 0.01}
         | RECIPES["modern"]
@@ -150,6 +152,7 @@ def test_saved_weights_have_the_same_accuracy(
         "parameters",
         "multiply_adds",
         "genome",
+        "network",
         "versions",
     )
     assert before["device"].startswith(document["device"])  # the kernels that trained follow
