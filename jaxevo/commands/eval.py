@@ -141,7 +141,7 @@ def train_and_score(console: Console) -> dict[str, Any]:
             FLAGS.model,
             FLAGS.model_parameters,
             train.images.images.shape[1:],
-            len(train.class_names),
+            num_classes=len(train.class_names),
         )
     else:
         model = Baseline(FLAGS.model)

@@ -226,7 +226,7 @@ class Baseline:
 
     @classmethod
     def of_size(
-        cls, name: str, parameters: int, image_shape: tuple[int, int, int], num_classes: int
+        cls, name: str, parameters: int, image_shape: tuple[int, int, int], *, num_classes: int
     ) -> Baseline:
         """The widest one of a design that has at most so many parameters.
 

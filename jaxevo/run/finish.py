@@ -162,7 +162,9 @@ class Finisher:
         """
         builder = self.evaluator.builder
         parameters = builder.complexity(genome).parameters
-        return Baseline.of_size(SMALL_CNN, parameters, builder.image_shape, builder.num_classes)
+        return Baseline.of_size(
+            SMALL_CNN, parameters, builder.image_shape, num_classes=builder.num_classes
+        )
 
     def _train_baseline(
         self, trainer: FinalTrainer, winner: Genome

@@ -86,13 +86,13 @@ def test_what_is_built_has_these_sizes(name, image_shape, width, monkeypatch):
 def test_the_widest_within_a_size_is_found(name):
     shape, last = (28, 28, 1), BASELINES[name].channels[-1]
     for parameters in (1_000, 5_026, 19_258, 250_000):
-        found = Baseline.of_size(name, parameters, shape, 10)
+        found = Baseline.of_size(name, parameters, shape, num_classes=10)
         wider = Baseline(name, found.width + 1 / last)
         assert found.complexity(shape, 10).parameters <= parameters
         assert wider.complexity(shape, 10).parameters > parameters
-    assert Baseline.of_size("small_cnn", 19_258, shape, 10) == SMALL
+    assert Baseline.of_size("small_cnn", 19_258, shape, num_classes=10) == SMALL
     with pytest.raises(InputError, match=f"{name} has at least .* parameters .*, not 40"):
-        Baseline.of_size(name, 40, shape, 10)
+        Baseline.of_size(name, 40, shape, num_classes=10)
 
 
 def test_a_seed_decides_the_weights():

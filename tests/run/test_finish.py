@@ -268,7 +268,9 @@ def test_the_small_cnn_is_trained_in_the_same_way_on_the_same_images(compared, d
     """The test images are the validation images here."""
     classifier = Classifier.load(Workdir(compared.path).baseline_weights)
     shape = evaluator.builder.image_shape
-    assert classifier.model == Baseline.of_size("small_cnn", compared.parameters, shape, 10)
+    assert classifier.model == Baseline.of_size(
+        "small_cnn", compared.parameters, shape, num_classes=10
+    )
     baseline = compared.baseline
     assert 0.8 * compared.parameters < baseline.parameters <= compared.parameters
     accuracy = classifier.accuracy(data.validation)
