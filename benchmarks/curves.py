@@ -49,16 +49,20 @@ class Bench:
 
     @classmethod
     def open(
-        cls, dataset: str, data_dir: str | None, *, channels: int, examples: int, validation: float
+        cls,
+        dataset: str,
+        data_dir: str | None,
+        *,
+        network: NetworkConfig,
+        examples: int,
+        validation: float,
     ) -> Bench:
         """Loads the data; candidates are trained on a subset of `examples` images, 0 for all."""
         loaded = load_search_data(
             dataset, data_dir, validation_fraction=validation, train_examples=examples
         )
         test = load_test_data(dataset, data_dir, form=loaded.form)
-        builder = NetworkBuilder(
-            NetworkConfig(channels=channels), loaded.image_shape, loaded.num_classes
-        )
+        builder = NetworkBuilder(network, loaded.image_shape, loaded.num_classes)
         data = TrainingData.drawn(loaded.train, examples, seed=0)
         engine = make_engine("auto", builder, BATCH, max_nodes=MAX_NODES)
         return cls(engine, data, loaded.validation, test, builder)

@@ -271,11 +271,9 @@ def main() -> None:
     bench = Bench.open(
         options.dataset,
         options.data_dir,
-        channels=options.channels,
+        network=NetworkConfig(channels=options.channels, num_normal_cells=options.num_normal_cells),
         examples=options.examples,
         validation=options.validation,
-    ).with_network(
-        NetworkConfig(channels=options.channels, num_normal_cells=options.num_normal_cells)
     )
     lines = train_missing(options.trained, jobs(options, bench))
     short = len(bench.data.subset) // 64 * options.epochs

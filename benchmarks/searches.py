@@ -118,10 +118,11 @@ def main() -> None:
     parser.add_argument("--workdir", type=pathlib.Path, default=pathlib.Path("searches"))
     options = parser.parse_args()
     options.workdir.mkdir(parents=True, exist_ok=True)
-    bench = Bench.open(options.dataset, options.data_dir, channels=1, examples=0, validation=0.2)
     network = NetworkConfig(channels=options.channels, num_normal_cells=options.num_normal_cells)
-    found = jobs(options, bench.with_network(network))
-    print(table(train_missing(options.workdir / "winners.jsonl", found)))
+    bench = Bench.open(
+        options.dataset, options.data_dir, network=network, examples=0, validation=0.2
+    )
+    print(table(train_missing(options.workdir / "winners.jsonl", jobs(options, bench))))
 
 
 if __name__ == "__main__":

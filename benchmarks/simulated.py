@@ -29,6 +29,7 @@ from sklearn.model_selection import cross_val_predict
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import STRATEGIES, preset
+from jaxevo.run.evaluator import Evaluation
 from jaxevo.search_space.genome import OPS, Genome
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.individual import Individual
@@ -70,11 +71,11 @@ def truth_of(line: dict[str, Any]) -> float:
 
 def fitness_of(kind: str, line: dict[str, Any]) -> float:
     """A short training's fitness, as a search has it."""
-    if kind == "accuracy":
-        return float(column(line["curve"], "accuracy")[-1])
-    loss = {"speed": "loss", "likelihood": "cross_entropy"}[kind]
-    values = column(line["curve"], loss)
-    return float(np.exp(-(values.mean() if kind == "speed" else values[-1])))
+    accuracy, cross_entropy, losses = (
+        column(line["curve"], name) for name in ("accuracy", "cross_entropy", "loss")
+    )
+    ended = Evaluation(accuracy[-1], cross_entropy=cross_entropy[-1], loss=losses.mean())
+    return ended.fitness(kind) or 0.0
 
 
 @dataclasses.dataclass(frozen=True)

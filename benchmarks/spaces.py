@@ -128,7 +128,10 @@ def main() -> None:
     parser.add_argument("--at_most", nargs="+", type=int, default=[], help="parameters")
     parser.add_argument("--stacks", nargs="*", choices=list(STACKS), default=list(STACKS)[:6])
     options = parser.parse_args()
-    bench = Bench.open(options.dataset, options.data_dir, channels=8, examples=0, validation=0.2)
+    network = NetworkConfig(channels=8)  # each stack has its own
+    bench = Bench.open(
+        options.dataset, options.data_dir, network=network, examples=0, validation=0.2
+    )
     print(table(train_missing(options.trained, jobs(options, bench)), options.recipes))
 
 

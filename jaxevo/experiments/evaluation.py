@@ -313,20 +313,16 @@ def _document(
         {"resize": method, **summarize(values, len(tests[method]))}
         for method, values in accuracies.items()
     ]
-    network = {}
+    document = describe(model) | {
+        "trained_on": source.dataset,
+        "tested_on": tested_on,
+        "parameters": size.parameters,
+        "multiply_adds": size.multiply_adds,
+        "scores": scores,
+    }
     if isinstance(model, Genome):
-        network["network"] = dataclasses.asdict(network_settings(model, builder.network))
-    return (
-        describe(model)
-        | network
-        | {
-            "trained_on": source.dataset,
-            "tested_on": tested_on,
-            "parameters": size.parameters,
-            "multiply_adds": size.multiply_adds,
-            "scores": scores,
-        }
-    )
+        document["network"] = dataclasses.asdict(network_settings(model, builder.network))
+    return document
 
 
 def document_lines(document: Mapping[str, Any]) -> list[str]:

@@ -233,19 +233,17 @@ class Baseline:
         Raises `InputError` if the narrowest has more.
         """
         last = BASELINES[name].channels[-1]
-        # Each width gives the last layer another number of channels.
-        widths = [n / last for n in range(1, MAX_WIDTH * last + 1)]
 
-        def size(width: float) -> int:
-            return cls(name, width).complexity(image_shape, num_classes).parameters
+        def size(channels: int) -> int:
+            """Parameters with so many channels in the last layer."""
+            return cls(name, channels / last).complexity(image_shape, num_classes).parameters
 
-        fitting = bisect.bisect_right(widths, parameters, key=size)
+        fitting = bisect.bisect_right(range(1, MAX_WIDTH * last + 1), parameters, key=size)
         if not fitting:
             raise InputError(
-                f"{name} has at least {size(widths[0]):,} parameters for these images, not "
-                f"{parameters:,}"
+                f"{name} has at least {size(1):,} parameters for these images, not {parameters:,}"
             )
-        return cls(name, widths[fitting - 1])
+        return cls(name, fitting / last)
 
     @property
     def channels(self) -> tuple[int, ...]:
