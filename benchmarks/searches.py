@@ -44,7 +44,7 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
         TrainingConfig(), **recipe, epochs=options.epochs, learning_rate=1e-2, batch_size=BATCH
     )
     for seed in range(options.seeds):
-        for strategy, fitness in WAYS:
+        for strategy, fitness in (way for way in WAYS if ", ".join(way) in options.ways):
             settings = {
                 **dataclasses.asdict(bench.builder.network),
                 **{"fitness": fitness, "seed": seed, "max_parameters": options.max_parameters},
@@ -86,6 +86,8 @@ def table(lines: list[dict[str, Any]]) -> str:
     ]
     for way in WAYS:
         seeds = sorted(seed for *other, seed in scores if tuple(other) == way)
+        if len(seeds) < 2:
+            continue
         own = np.array([scores[*way, seed] for seed in seeds])
         sizes = [
             line["parameters"]
@@ -115,6 +117,8 @@ def main() -> None:
     parser.add_argument("--num_normal_cells", type=int, default=2)
     parser.add_argument("--max_parameters", type=int, default=5000)
     parser.add_argument("--epochs", type=int, default=40)
+    names = [", ".join(way) for way in WAYS]
+    parser.add_argument("--ways", nargs="*", choices=names, default=names)
     parser.add_argument("--workdir", type=pathlib.Path, default=pathlib.Path("searches"))
     options = parser.parse_args()
     options.workdir.mkdir(parents=True, exist_ok=True)

@@ -122,7 +122,7 @@ def made_up_lines(genomes: int = 80, seeds: int = 3) -> list[dict]:
             for training in ("steady", "final"):
                 loss = np.exp(-share) * np.exp(0.02 * rng.normal())
                 key = {"genome": number, "seed": seed, "training": training}
-                curve = [[np.exp(-loss), loss, np.exp(-loss), loss, loss]]
+                curve = [[np.exp(-loss), loss, np.exp(-loss), loss, loss]] * 2
                 lines.append({"key": key, "genome": genome.to_dict(), "curve": curve})
     return lines
 
@@ -139,21 +139,42 @@ def test_a_model_of_trainings_orders_genomes_as_they_were_measured(modelled):
     landscape = modelled.Landscape.fit(lines, "speed")
     assert min(landscape.taus) > 0.6
     genomes = [Genome.from_dict(line["genome"]) for line in lines[:: 2 * 3]]
-    truth, fitness = landscape.values(genomes)
+    truth, *fitness = landscape.values(genomes).T
     measured = [modelled.truth_of(line) for line in lines[1 :: 2 * 3]]
     assert modelled.tau(truth, np.array(measured)) > 0.6
-    assert np.corrcoef(truth, fitness)[0, 1] > 0.8
+    assert np.corrcoef(truth, fitness)[0, 1:].min() > 0.8
     # Seeds spread the loss by 0.02 of itself, and a fitness is exp of minus the loss.
-    assert landscape.noise == pytest.approx(0.02 * 0.6 * np.exp(-0.6), rel=0.5)
-    np.testing.assert_array_equal(landscape.values(genomes)[0], truth)
+    noise = np.array([landscape.seed_noise(np.random.default_rng(seed)) for seed in range(300)])
+    np.testing.assert_allclose(noise.std(0), 0.02 * 0.6 * np.exp(-0.6), rtol=0.5)
+    # After both epochs the fitness is the same.
+    np.testing.assert_allclose(noise[:, 0], noise[:, 1], atol=1e-6)
+    np.testing.assert_allclose(fitness[0], fitness[1], atol=1e-6)
+    np.testing.assert_array_equal(landscape.values(genomes).T[0], truth)
 
 
 def test_searches_on_a_model_find_what_is_better_than_random_genomes(modelled):
     landscape = modelled.Landscape.fit(made_up_lines(), "speed")
-    for way in (("random", "speed"), ("guided", "speed")):
-        found = [modelled.search(landscape, way, seed, 18) for seed in range(4)]
+    for way in (
+        modelled.Way("random", "speed", epochs=2),
+        modelled.Way("guided", "speed", epochs=1),
+        modelled.Way("guided", "speed", epochs=2, racing=True),
+    ):
+        found = [modelled.search(landscape, way, seed, 36) for seed in range(4)]
         assert np.mean(found) > 1.0  # standard deviations above the mean of random genomes
-        assert found[0] == modelled.search(landscape, way, 0, 18)
+        assert found[0] == modelled.search(landscape, way, 0, 36)
+
+
+def test_a_race_ends_what_is_behind_the_last_survivor(modelled):
+    landscape = modelled.Landscape.fit(made_up_lines(), "speed")
+    race = modelled.Race(landscape, modelled.Way("rea", "speed", 2, racing=True), survivors=2)
+    ended = [race.run(np.array([value, value + 0.1])) for value in (0.5, 0.6, 0.7)]
+    assert ended == pytest.approx([0.6, 0.7, 0.8])
+    assert race.spent == 6
+    # The last survivor had 0.6 after the first epoch; the line through the three adds 0.1.
+    assert race.run(np.array([0.3, 0.9])) == pytest.approx(0.4)
+    assert race.spent == 7
+    assert race.run(np.array([0.6, 0.9])) == pytest.approx(0.9)
+    assert race.spent == 9
 
 
 def test_trainings_are_read_plain_and_compressed(monkeypatch, tmp_path):

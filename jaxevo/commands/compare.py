@@ -3,7 +3,7 @@
 The same command resumes an interrupted comparison.
 
     # On digits:
-    python launch/compare.py --strategies=rea,aging,random,aco --seeds=3 --evaluations=60
+    python launch/compare.py --strategies=guided,rea,aging,random --seeds=3 --evaluations=60
     python launch/compare.py --strategies=rea,rea_b3 --dataset=mnist --data_dir=DIR
     # Four searches at a time, each in a process of its own:
     python launch/compare.py --strategies=rea,random --workers=4
@@ -33,7 +33,7 @@ SETTINGS = {name: field for name, field in FIELDS.items() if name not in OWN}
 
 flags.DEFINE_list(
     "strategies",
-    ["rea", "aging", "random", "aco"],
+    ["guided", "rea", "aging", "random"],
     f"which to compare, of: {', '.join(STRATEGIES)}. Over the preset's settings, "
     f"{shared.strategies_listed()}",
 )

@@ -87,23 +87,18 @@ class GuidedEvolution(Generational):
         ][-MAX_KNOWN:]
         if self._begins() or len(known) < 2:
             return self._random(rng, new_id, random_genome_of_any_size)
-        # Make proposals, without those that are isomorphic to a known one. One that waits for its
-        # fitness is no reason: which ones wait depends on the order in which fitness arrives.
-        taken = {each.genome.canonical_key() for each in known}
         pool = self._by_expected(self._mating_pool(), known)
         proposals = [self._propose(rng, new_id, pool) for _ in range(PROPOSALS)]
-        proposals = [
-            each
-            for each in proposals
-            if each.genome.canonical_key() not in taken
-            and (self.fits is None or self.fits(each.genome))
-        ]
-        if not proposals:
-            return self._random(rng, new_id, random_genome_of_any_size)
-        # Take the best by a model drawn from those that are possible.
-        genomes = [each.genome for each in proposals]
-        foretold = self._predictor(known).sample(rng, genomes)
-        return proposals[int(foretold.argmax())]
+        # Take the best by a model drawn from those that are possible, unless it is isomorphic to a
+        # known one. One that waits for its fitness is no reason: which ones wait depends on the
+        # order in which fitness arrives.
+        taken = {each.genome.canonical_key() for each in known}
+        foretold = self._predictor(known).sample(rng, [each.genome for each in proposals])
+        for k in np.argsort(-foretold, kind="stable"):
+            genome = proposals[k].genome
+            if genome.canonical_key() not in taken and (self.fits is None or self.fits(genome)):
+                return proposals[k]
+        return self._random(rng, new_id, random_genome_of_any_size)
 
     def _predictor(self, known: list[Individual]) -> FitnessPredictor:
         """The model of these individuals, fitted once for all candidates drawn by it."""

@@ -9,6 +9,7 @@ genomes tells more of one genome than its own does.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -33,10 +34,11 @@ def features(genome: Genome) -> list[float]:
     return found
 
 
-def _cell_features(cell: Cell) -> list[float]:
+@functools.lru_cache(maxsize=4096)  # each fit asks for those of all individuals again
+def _cell_features(cell: Cell) -> tuple[float, ...]:
     operands = [operand for node in cell.nodes for operand in node.operands]
     ops = [op for _, op in operands]
-    return [
+    return (
         float(cell.num_nodes),
         float(len(cell.unused_states())),
         float(max(cell.depths())),
@@ -44,7 +46,7 @@ def _cell_features(cell: Cell) -> list[float]:
         *(sum(test(op) for op in ops) / len(ops) for test in (_convolves, _pools)),
         sum(op is Op.IDENTITY for op in ops) / len(ops),
         sum(state < NUM_INPUTS for state, _ in operands) / len(ops),
-    ]
+    )
 
 
 def _convolves(op: Op) -> bool:
