@@ -58,9 +58,8 @@ class Bench:
         validation: float,
     ) -> Bench:
         """Loads the data; candidates are trained on a subset of `examples` images, 0 for all."""
-        loaded = load_search_data(
-            dataset, data_dir, validation_fraction=validation, train_examples=examples
-        )
+        # All images are loaded: the long trainings take them all.
+        loaded = load_search_data(dataset, data_dir, validation_fraction=validation)
         test = load_test_data(dataset, data_dir, form=loaded.form)
         builder = NetworkBuilder(network, loaded.image_shape, loaded.num_classes)
         data = TrainingData.drawn(loaded.train, examples, seed=0)

@@ -49,10 +49,13 @@ def ways() -> dict[str, Way]:
     for name in RECIPES_TRIED:
         found[f"{name}, accuracy"] = Way(name, last("accuracy"))
         found[f"{name}, cross entropy"] = Way(name, last("cross_entropy", -1))
-        found[f"{name}, sum of losses"] = Way(name, losses)
+        found[f"{name}, sum of losses"] = Way(name, losses())
     half = last("cross_entropy", -1, share=0.5)
     found["steady, cross entropy, half as long"] = Way("steady", half, share=0.5)
     found["steady, cross entropy, half as long, twice"] = Way("steady", half, share=0.5, repeats=2)
+    for words, share in (("half", 1 / 2), ("a third", 1 / 3)):
+        shorter = Way("steady", losses(share), share=share)
+        found[f"steady, sum of losses, {words} as long"] = shorter
     common = last("cross_entropy", -1)
     found["modern, cross entropy, common random numbers"] = Way("modern common", common)
     found["number of parameters"] = Way(REFERENCE, lambda line: line["parameters"], share=0)
@@ -69,9 +72,14 @@ def last(name: str, sign: int = 1, share: float = 1.0) -> Score:
     return score
 
 
-def losses(line: dict[str, Any]) -> float:
-    """Minus the sum of the training losses (Ru et al. 2021, arXiv 2006.04492)."""
-    return -float(column(line["curve"], "loss").sum())
+def losses(share: float = 1.0) -> Score:
+    """Minus the sum of the training losses, or of a share of them (Ru et al. 2021, 2006.04492)."""
+
+    def score(line: dict[str, Any]) -> float:
+        values = column(line["curve"], "loss")
+        return -float(values[: max(1, round(share * len(values)))].sum())
+
+    return score
 
 
 def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:

@@ -25,7 +25,7 @@ from jaxevo.run.prepare import make_task
 from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
 
-TRAININGS = 36  # of candidates, as many as the preset quick has
+TRAININGS = 72  # of candidates, as many as the preset quick has
 REPEATS = 3  # trainings of a winner
 # Strategy and fitness; the first is what the others are compared with.
 WAYS = (

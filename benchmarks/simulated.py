@@ -50,16 +50,19 @@ class Way:
         racing: Whether a training ends after an epoch by which its fitness is behind that of the
             last survivor by more than the noise. What it would have become is foretold by a line
             through the fitness of those that were trained to the end.
+        noise: Whether a fitness has any; without, it is what endless repetition would come to.
     """
 
     strategy: str
     fitness: str
     epochs: int = 6
     racing: bool = False
+    noise: bool = True
 
     def __str__(self) -> str:
-        racing = ", racing" if self.racing else ""
-        return f"{self.strategy}, {self.fitness}, {self.epochs} epochs{racing}"
+        epochs = f"{self.epochs} epochs" if self.epochs > 1 else "1 epoch"
+        others = [", racing"] * self.racing + [", without noise"] * (not self.noise)
+        return f"{self.strategy}, {self.fitness}, {epochs}{''.join(others)}"
 
 
 # The first is what the others are compared with.
@@ -69,6 +72,7 @@ WAYS = (
     Way("guided", "speed", racing=True),
     *(Way("guided", "speed", epochs) for epochs in (3, 2, 1)),
     Way("guided", "speed", 3, racing=True),
+    Way("guided", "speed", 3, noise=False),
 )
 
 
@@ -192,6 +196,8 @@ def search(landscape: Landscape, way: Way, seed: int, budget: int) -> float:
     config = replace(SearchConfig(), settings)
     strategy = make_strategy(config)
     rng = np.random.default_rng([3, seed])
+    if not way.noise:
+        landscape = dataclasses.replace(landscape, noise=np.zeros_like(landscape.noise))
     known: dict[str, tuple[Individual, np.ndarray]] = {}  # with its values
     told: list[Individual] = []
     race = Race(landscape, way, config.evolution.population_size)

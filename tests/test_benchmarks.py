@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 
+from jaxevo.config import NetworkConfig
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_genome_of_any_size
 
@@ -175,6 +176,15 @@ def test_a_race_ends_what_is_behind_the_last_survivor(modelled):
     assert race.spent == 7
     assert race.run(np.array([0.6, 0.9])) == pytest.approx(0.9)
     assert race.spent == 9
+
+
+def test_full_trainings_take_all_images_where_short_ones_take_a_few(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    curves = importlib.import_module("curves")
+    bench = curves.Bench.open(
+        "digits", None, network=NetworkConfig(channels=2), examples=100, validation=0.2
+    )
+    assert (len(bench.data.subset), len(bench.data.whole().subset)) == (100, 1149)
 
 
 def test_trainings_are_read_plain_and_compressed(monkeypatch, tmp_path):

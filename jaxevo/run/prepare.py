@@ -184,7 +184,7 @@ def _as_begun(
     stored = document["config"]
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
     begun |= recorded_choice(document)
-    changed_in_presets = {"num_normal_cells", "fitness"}
+    changed_in_presets = {"num_normal_cells", "fitness", "epochs", "num_generations"}
     changed_in_presets |= set() if recipe else set(final_settings("paper"))
     changed_in_presets |= set() if strategy else {"strategy"}
     begun |= {name: value for name, value in stored.items() if name in changed_in_presets}

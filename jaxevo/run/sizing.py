@@ -28,11 +28,11 @@ SLOWEST = 3e8  # multiply-adds a second that any machine does
 _SIDES = (128, 96, 64, 48, 32)  # pixels that larger images are made
 # The settings that are lowered, one step after the other, until the search is short enough.
 _STEPS: tuple[tuple[str, int], ...] = (
-    *(("num_generations", 4), ("num_generations", 3)),
+    *(("num_generations", 9), ("num_generations", 7)),
     *(("final_epochs", 20), ("final_epochs", 10), ("final_epochs", 5), ("final_epochs", 2)),
-    *(("train_examples", 1000), ("channels", 6), ("epochs", 4), ("epochs", 3), ("channels", 4)),
-    *(("num_generations", 2), ("num_generations", 1), ("final_epochs", 1)),
-    *(("epochs", 2), ("epochs", 1)),
+    *(("train_examples", 1000), ("channels", 6), ("num_generations", 5), ("channels", 4)),
+    *(("num_generations", 3), ("epochs", 2), ("num_generations", 1), ("final_epochs", 1)),
+    ("epochs", 1),
 )
 CHOSEN = ("image_size", *dict.fromkeys(name for name, _ in _STEPS))
 _FEWEST = 30_000  # images that the final training sees at least, each as often as it does
