@@ -22,8 +22,8 @@ from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.base import Strategy
 from jaxevo.training.checkpoints import Checkpoints
 
-# Drawing and selecting; sizes of networks; the jobs under way and the keys of isomorphic genomes.
-PARTS = ("strategy", "sizes", "jobs", "history", "checkpoint")
+# Drawing and selecting; sizes of networks; the trials under way and the keys of isomorphic genomes.
+PARTS = ("strategy", "sizes", "trials", "history", "checkpoint")
 
 
 class Clocked(Silent):
@@ -56,7 +56,7 @@ class Measured(Explorer):
         strategy = super()._resume()
         self._charge(strategy, "ask", "strategy")
         self._charge(strategy, "tell", "strategy")
-        self._charge(self, "_jobs", "jobs")
+        self._charge(self, "_trials", "trials")
         self._charge(self.ledger, "add_candidate", "history")
         self._charge(self, "evaluate", "evaluate")
         return strategy
@@ -77,7 +77,7 @@ def driver(lag: int, candidates: int, seed: int) -> dict[str, Any]:
     begin = time.perf_counter()
     explore(
         replace(config, {"num_generations": generations, "stagnation_avoidance": False}),
-        lambda jobs: Evaluation(landscape.fitness(*jobs[0])),
+        lambda trials: Evaluation(landscape.fitness(trials[0].genome, trials[0].seed)),
         Measured,
         checkpoints=Checkpoints,
         complexity=mnist_sizes,

@@ -16,11 +16,11 @@ from strategies import matches
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import STRATEGIES
-from jaxevo.run.dispatch import Job
 from jaxevo.run.evaluator import Evaluation
 from jaxevo.run.explore import Explorer
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reporter import Silent
+from jaxevo.run.trial import Trial
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
@@ -70,7 +70,7 @@ def settings_of(strategy: str, seed: int, lag: int) -> SearchConfig:
 
 def explore(
     config: SearchConfig,
-    evaluate: Callable[[Sequence[Job]], Evaluation],
+    evaluate: Callable[[Sequence[Trial]], Evaluation],
     kind: type[Explorer] = Explorer,
     **fields: Any,
 ) -> Explorer:

@@ -2,7 +2,7 @@
 time.
 
 They stand where a search's trainings run otherwise: given the first job and those that follow, they
-begin the jobs in this order as workers are free, and time passes until the first one is done. A
+begin the trials in this order as workers are free, and time passes until the first one is done. A
 training dies at times and is tried once more; a node of several workers is lost at times, which its
 trainings are not blamed for, and comes back. All is drawn with seeds, and a training's fate with
 its own, so that it is the same on any number of workers.
@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxevo.run.dispatch import Job
 from jaxevo.run.evaluator import Evaluation
+from jaxevo.run.trial import Trial
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 
@@ -56,7 +56,7 @@ class _Training:
 
 
 class SimulatedWorkers:
-    """Evaluates the jobs of a search in virtual time.
+    """Evaluates the trials of a search in virtual time.
 
     Args:
         number: Of workers, all there at first.
@@ -97,13 +97,13 @@ class SimulatedWorkers:
         for first in range(0, number, WORKERS_PER_NODE):
             self._expect_loss(range(first, min(first + WORKERS_PER_NODE, number)))
 
-    def evaluate(self, jobs: Sequence[Job]) -> Evaluation:
+    def evaluate(self, trials: Sequence[Trial]) -> Evaluation:
         """The result of the first job; the others are begun too as workers are free."""
-        for genome, seed in jobs:
+        for genome, seed, _ in trials:
             if seed not in self._known:
                 self._known.add(seed)
                 self._queue.append(self._training(genome, seed))
-        _, first = jobs[0]
+        first = trials[0].seed
         self._assign()
         while first not in self._done:
             self._pass_until_event()
@@ -173,7 +173,7 @@ class SimulatedWorkers:
             self._at(self.now + life, lambda: self._lose(workers))
 
     def _lose(self, workers: range) -> None:
-        """A node goes; its trainings are the next to be begun, in the order of the jobs."""
+        """A node goes; its trainings are the next to be begun, in the order of the trials."""
         stopped = [self._running[worker] for worker in workers if worker in self._running]
         for training in sorted(stopped, key=lambda each: each.seed, reverse=True):
             self.lost += self.now - training.begin

@@ -95,7 +95,7 @@ class TableSetup:
     def build(self) -> Function:
         return self.evaluate
 
-    def evaluate(self, genome: Genome, seed: tuple[int, ...]) -> dict[str, Any]:
+    def evaluate(self, genome: Genome, seed: tuple[int, ...], rival: None = None) -> dict[str, Any]:
         try:
             commit(next_fault(self.plan, self.attempts, seed))
         except (RuntimeError, MemoryError) as error:

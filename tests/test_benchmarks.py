@@ -13,6 +13,7 @@ import pytest
 from conftest import REPOSITORY
 
 from jaxevo.config import NetworkConfig
+from jaxevo.run.trial import Trial
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_genome_of_any_size
 
@@ -65,21 +66,21 @@ def workers_of(simulated, number: int, **conditions: float):
     )
 
 
-def jobs(*ids: int):
-    return [(None, (0, 0, each)) for each in ids]
+def trials(*ids: int):
+    return [Trial(None, (0, 0, each)) for each in ids]
 
 
-def test_simulated_workers_take_jobs_in_order_and_time_passes_until_the_first_is_done(simulated):
+def test_simulated_workers_take_trials_in_order_and_time_passes_until_the_first_is_done(simulated):
     workers = workers_of(simulated, 2)
-    assert workers.evaluate(jobs(0, 1, 2)).accuracy == 0.0 and workers.now == 1
-    assert workers.evaluate(jobs(1, 2)).accuracy == 0.01 and workers.now == 1
-    assert workers.evaluate(jobs(2)).accuracy == 0.02 and workers.now == 2
+    assert workers.evaluate(trials(0, 1, 2)).accuracy == 0.0 and workers.now == 1
+    assert workers.evaluate(trials(1, 2)).accuracy == 0.01 and workers.now == 1
+    assert workers.evaluate(trials(2)).accuracy == 0.02 and workers.now == 2
     assert (workers.busy, workers.available) == (3, 4)
 
 
 def test_a_simulated_training_that_dies_twice_has_failed(simulated):
     workers = workers_of(simulated, 1, dying_share=1.0)
-    assert workers.evaluate(jobs(0)).failure == "the process died, twice"
+    assert workers.evaluate(trials(0)).failure == "the process died, twice"
     assert 0 < workers.now < 2 and workers.lost == pytest.approx(workers.busy)
     assert workers.busy == pytest.approx(workers.now)
 
@@ -87,7 +88,7 @@ def test_a_simulated_training_that_dies_twice_has_failed(simulated):
 def test_trainings_of_a_lost_node_begin_again_elsewhere(simulated):
     workers = workers_of(simulated, 8, node_life=2.0, node_absence=1.0)
     order = range(100)
-    found = [workers.evaluate(jobs(*order[k : k + 20])).accuracy for k in order]
+    found = [workers.evaluate(trials(*order[k : k + 20])).accuracy for k in order]
     assert found == [k / 100 for k in order]  # nothing is lost, doubled or failed
     assert workers.lost > 0 and workers.busy - workers.lost == pytest.approx(100)
     assert workers.available < 8 * workers.now

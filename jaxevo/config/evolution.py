@@ -81,6 +81,11 @@ class EvolutionConfig:
     stagnation_avoidance: bool = setting(
         True, "rea avoids stagnation, softly and then hard; without, it does not"
     )
+    racing: float = setting(
+        0.0,
+        "a candidate's training ends after an epoch by which its mean loss is above that of the "
+        "last of the P best by more than this part; 0: it never does. Needs fitness=speed",
+    )
 
     def __post_init__(self) -> None:
         check_at_least(
@@ -95,6 +100,7 @@ class EvolutionConfig:
         )
         check_at_least(self, 0, "num_generations", "stagnation_start")
         check_at_least(self, 0, "min_channels", "min_normal_cells")
+        check_below_one(self, "racing")
         check(
             self.max_nodes >= self.min_nodes,
             "max_nodes",

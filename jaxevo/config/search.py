@@ -204,6 +204,7 @@ class SearchConfig:
             rule="it needs op_mutation_prob, edge_mutation_prob or add_node_prob above 0",
         )
         self._check_genes()
+        self._check_race()
         check(
             self.engine != "native" or self.network.precision == "float32",
             "engine",
@@ -230,6 +231,21 @@ class SearchConfig:
             self.candidates_per_step,
             rule=f"networks of several layouts cannot be trained in one step; {no_genes}",
         )
+
+    def _check_race(self) -> None:
+        """Raises `InputError` if trainings cannot be a race as they should."""
+        leave = "leave racing at 0"
+        for name, possible, rule in (
+            ("fitness", self.fitness == "speed", "racing goes by losses; use fitness=speed"),
+            ("strategy", self.strategy != "nsga2", "racing would end all small networks"),
+            ("candidates_per_step", self.candidates_per_step == 1, "racing ends them one by one"),
+        ):
+            check(
+                not self.evolution.racing or possible,
+                name,
+                getattr(self, name),
+                rule=f"{rule}, or {leave}",
+            )
 
     @property
     def layout_genes(self) -> bool:

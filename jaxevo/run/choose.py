@@ -16,11 +16,11 @@ from jaxevo.config import SearchConfig
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import Candidate, Retraining
 from jaxevo.run.reporter import Reporter
+from jaxevo.run.trial import Trial
 from jaxevo.seeds import retraining_seed
 from jaxevo.strategies.individual import Individual, rank
 
 if TYPE_CHECKING:  # imported late, as they bring JAX
-    from jaxevo.run.dispatch import Job
     from jaxevo.run.evaluator import Evaluation
 
 
@@ -43,7 +43,7 @@ class Choice:
         return self.ranked[0]
 
 
-Evaluate = Callable[[Sequence["Job"]], "Evaluation"]
+Evaluate = Callable[[Sequence[Trial]], "Evaluation"]
 Ranked = Callable[[list[Individual]], list[Individual]]
 
 
@@ -139,11 +139,11 @@ def _retrain(
 
     A failure counts as 0, so that it cannot win.
     """
-    jobs: list[Job] = [
-        (ledger.candidates[id_].individual.genome, retraining_seed(config.seed, id_, repeat))
+    trials: list[Trial] = [
+        Trial(ledger.candidates[id_].individual.genome, retraining_seed(config.seed, id_, repeat))
         for id_, repeat in missing
     ]
-    evaluation = evaluate(jobs)
+    evaluation = evaluate(trials)
     id_, repeat = missing[0]
     fitness = evaluation.fitness(config.fitness) or 0.0
     return Retraining(id_, repeat, fitness, evaluation.failure, evaluation.seconds)

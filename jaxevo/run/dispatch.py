@@ -15,15 +15,12 @@ from jaxevo.run.open_pool import open_pool
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.share import Share
 from jaxevo.run.trainings import Trainings, TrainingSetup, share_images
-from jaxevo.search_space.genome import Genome
+from jaxevo.run.trial import Trial
 from jaxevo.seeds import Seed
-
-# A genome and its training's seed. The seed contains the individual's id, so it identifies the job.
-Job = tuple[Genome, Seed]
 
 
 class Dispatcher:
-    """Evaluates jobs; compiles or submits the next ones ahead of time.
+    """Evaluates trials; compiles or submits the next ones ahead of time.
 
     Args:
         evaluator: Trains in this process.
@@ -33,7 +30,7 @@ class Dispatcher:
     def __init__(self, evaluator: Evaluator, workers: Trainings | None = None):
         self.evaluator = evaluator
         self.workers = workers
-        # Results of jobs that were done in one step with an earlier one.
+        # Results of trials that were done in one step with an earlier one.
         self._ahead: dict[Seed, Evaluation] = {}
 
     @classmethod
@@ -54,37 +51,37 @@ class Dispatcher:
             setup = TrainingSetup(evaluator.config, data.num_classes, images, Share.of(limits))
             yield cls(evaluator, Trainings(pool, setup))
 
-    def evaluate(self, jobs: Sequence[Job]) -> Evaluation:
-        """Returns the result of the first job.
+    def evaluate(self, trials: Sequence[Trial]) -> Evaluation:
+        """Returns the result of the first trial.
 
-        The other jobs are the ones that will most likely be asked for next, so they may be begun
+        The other trials are the ones that will most likely be asked for next, so they may be begun
         early.
         """
-        _, seed = jobs[0]
+        seed = trials[0].seed
         if self.workers is not None:
-            return self._by_workers(jobs, self.workers)
+            return self._by_workers(trials, self.workers)
         if seed not in self._ahead:
-            self._here([job for job in jobs if job[1] not in self._ahead])
+            self._here([trial for trial in trials if trial.seed not in self._ahead])
         return self._ahead.pop(seed)
 
     def withdraw(self) -> None:
-        """Forgets the jobs that were submitted early and have not begun."""
+        """Forgets the trials that were submitted early and have not begun."""
         if self.workers is not None:
             self.workers.withdraw()
 
-    def _here(self, jobs: Sequence[Job]) -> None:
-        """Does as many jobs as one step takes, and has the genome after them compiled meanwhile."""
+    def _here(self, trials: Sequence[Trial]) -> None:
+        """Does as many as one step takes, and has the genome after them compiled meanwhile."""
         number = self.evaluator.config.candidates_per_step
-        genomes, seeds = zip(*jobs[:number], strict=True)
-        following = next((genome for genome, _ in jobs[number:] if genome not in genomes), None)
+        now, later = trials[:number], [trial.genome for trial in trials[number:]]
+        following = next((each for each in later if each not in {t.genome for t in now}), None)
         if following is not None:
             self.evaluator.expect(following)
-        evaluations = self.evaluator.evaluate_several(genomes, seeds)
-        self._ahead |= dict(zip(seeds, evaluations, strict=True))
+        for trial, evaluation in zip(now, self.evaluator.evaluate_several(now), strict=True):
+            self._ahead[trial.seed] = evaluation
 
-    def _by_workers(self, jobs: Sequence[Job], workers: Trainings) -> Evaluation:
+    def _by_workers(self, trials: Sequence[Trial], workers: Trainings) -> Evaluation:
         """Workers overlap, so only this process's waiting time counts as training."""
-        for job in jobs:
-            workers.submit(*job)
+        for trial in trials:
+            workers.submit(trial)
         with self.evaluator.stopwatch.part("train"):
-            return workers.result(jobs[0][1])
+            return workers.result(trials[0].seed)

@@ -17,6 +17,7 @@ from jaxevo.config import SearchConfig
 from jaxevo.datasets import Images
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.records import Place
+from jaxevo.run.trial import Rival, Trial
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_cell
 from jaxevo.seeds import Seed
@@ -24,7 +25,7 @@ from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.data import TrainingData, balanced_weights
 from jaxevo.training.engines import UniversalEngine, make_engine
-from jaxevo.training.fit import DivergedError, fit
+from jaxevo.training.fit import DivergedError, Epoch, fit
 from jaxevo.training.measurement import Measurement
 
 # What a candidate's training may raise without ending the search. XLA's errors, memory running out
@@ -53,7 +54,8 @@ class Evaluation:
     # Seconds by part: compile, train, evaluate.
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     cross_entropy: float | None = None  # on the same images as the accuracy, in nats
-    loss: float | None = None  # of the training, mean over its epochs
+    loss: float | None = None  # of the training, mean over its epochs; foretold if it ended early
+    losses: tuple[float, ...] = ()  # of each epoch; empty where several train in a step
     place: Place | None = None  # None: this process
 
     def fitness(self, kind: str) -> float | None:
@@ -122,57 +124,66 @@ class Evaluator:
             prepared = self.engine.prepare(Genome(smallest, smallest), (0,))
             prepared.trainer.compile(prepared.state, prepared.inputs, self.data)
 
-    def evaluate_several(
-        self, genomes: Sequence[Genome], seeds: Sequence[Seed]
-    ) -> list[Evaluation]:
+    def evaluate_several(self, trials: Sequence[Trial]) -> list[Evaluation]:
         """Evaluates at most `candidates_per_step` genomes in one training.
 
         Should that training fail, each genome is evaluated by itself (`evaluate`).
         """
         if self._batched is not None:
             try:
-                return self._evaluate_batch(self._batched, genomes, seeds)
+                return self._evaluate_batch(self._batched, trials)
             except _FAILURES as error:  # out of memory, most likely: alone each may fit
                 logger = logging.getLogger(__name__)
                 logger.warning("trained one by one, as together: %s", error)
-        return [self.evaluate(genome, seed) for genome, seed in zip(genomes, seeds, strict=True)]
+        return [self.evaluate(*trial) for trial in trials]
 
-    def _evaluate_batch(
-        self, batched: BatchedTrainer, genomes: Sequence[Genome], seeds: Sequence[Seed]
-    ) -> list[Evaluation]:
+    def _evaluate_batch(self, batched: BatchedTrainer, trials: Sequence[Trial]) -> list[Evaluation]:
         with self.stopwatch.lap() as lap:
             with self.stopwatch.part("train"):
-                pairs = zip(genomes, seeds, strict=True)
-                prepared = [self.engine.prepare(genome, seed) for genome, seed in pairs]
+                prepared = [self.engine.prepare(trial.genome, trial.seed) for trial in trials]
                 starts = [(each.state, each.inputs) for each in prepared]
+                seeds = [trial.seed for trial in trials]
                 trained, losses = batched.train(
                     starts, self.data, self.config.training, seeds=seeds
                 )
             with self.stopwatch.part("evaluate"):
                 measured = batched.measure(trained, self.validation)
-        share = {part: seconds / len(genomes) for part, seconds in lap.items()}
-        results = list(zip(measured, losses, strict=True))[: len(genomes)]
+        share = {part: seconds / len(trials) for part, seconds in lap.items()}
+        results = list(zip(measured, losses, strict=True))[: len(trials)]
         evaluations = [_of_training(scores, loss) for scores, loss in results]
         return [dataclasses.replace(each, seconds=share) for each in evaluations]
 
-    def evaluate(self, genome: Genome, seed: Seed) -> Evaluation:
-        """Fitness of a genome after the search's training; never raises for a candidate."""
+    def evaluate(self, genome: Genome, seed: Seed, rival: Rival | None = None) -> Evaluation:
+        """Fitness of a genome after the search's training; never raises for a candidate.
+
+        A training that falls behind its rival's ends early, and its mean loss is foretold.
+        """
         with self.stopwatch.lap() as lap:
-            evaluation = self._evaluate(genome, seed)
+            evaluation = self._evaluate(genome, seed, rival)
         return dataclasses.replace(evaluation, seconds=lap)
 
-    def _evaluate(self, genome: Genome, seed: Seed) -> Evaluation:
+    def _evaluate(self, genome: Genome, seed: Seed, rival: Rival | None) -> Evaluation:
         try:
-            return _of_training(*self.train(genome, seed))
+            scores, losses = self.train(genome, seed, rival)
+            loss = float(np.mean(losses))
+            if rival is not None and len(losses) < self.config.training.epochs:
+                loss = rival.foretell(losses)
+            return dataclasses.replace(_of_training(scores, loss), losses=losses)
         except DivergedError as error:
             return Evaluation(None, str(error))
         except _FAILURES as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             return Evaluation(None, reason, traceback.format_exc())
 
-    def train(self, genome: Genome, seed: Seed) -> tuple[Measurement, float]:
-        """Scores after the search's training and its mean loss; raises what that raises."""
-        config = self.config.training
+    def train(
+        self, genome: Genome, seed: Seed, rival: Rival | None = None
+    ) -> tuple[Measurement, tuple[float, ...]]:
+        """Scores after the search's training and its losses; raises what that raises."""
+        config, margin = self.config.training, self.config.evolution.racing
+
+        def behind(curve: Sequence[Epoch]) -> bool:
+            return rival is not None and rival.is_ahead([epoch.loss for epoch in curve], margin)
+
         with self.stopwatch.part("train"):
             prepared = self.engine.prepare(genome, seed)
             trained = fit(
@@ -181,11 +192,12 @@ class Evaluator:
                 config,
                 seed=seed,
                 on_epoch=lambda epoch, loss: self.on_epoch(epoch, config.epochs),
+                enough=behind,
             )
         with self.stopwatch.part("evaluate"):
             weights = trained.state.weights
             scores = prepared.trainer.measure(weights, prepared.inputs, self.validation)
-        return scores, trained.mean_loss
+        return scores, trained.losses
 
 
 def _of_training(scores: Measurement, loss: float) -> Evaluation:

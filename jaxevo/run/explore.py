@@ -20,6 +20,7 @@ from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import check_state
 from jaxevo.run.records import Candidate, Stagnation, Stop
 from jaxevo.run.reporter import Reporter
+from jaxevo.run.trial import Rival, Trial
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import search_seed
@@ -29,7 +30,6 @@ from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 
 if TYPE_CHECKING:  # imported late, as they bring JAX
-    from jaxevo.run.dispatch import Job
     from jaxevo.run.evaluator import Evaluation
     from jaxevo.training.checkpoints import Checkpoints
 
@@ -64,7 +64,7 @@ class Explorer:
         ledger: Takes the records, and knows those of earlier sessions.
         checkpoints: Take the strategy's state after each generation.
         complexity: Gives the sizes of a genome's network.
-        evaluate: Gives the result of the first job; the others are those that follow, most likely.
+        evaluate: Gives the result of the first trial; the others most likely follow.
         labels: Classes of the validation images, `[M]`.
         reporter: Is told what happens.
         stopwatch: Is told the seconds that checkpoints take.
@@ -75,13 +75,13 @@ class Explorer:
     ledger: Ledger
     checkpoints: Checkpoints
     complexity: Callable[[Genome], Complexity]
-    evaluate: Callable[[Sequence[Job]], Evaluation]
+    evaluate: Callable[[Sequence[Trial]], Evaluation]
     labels: np.ndarray
     reporter: Reporter
     stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     out_of_time: Callable[[], bool] = lambda: False
     _failures_in_a_row: int = 0
-    _waiting: dict[int, tuple[str, Job]] = dataclasses.field(default_factory=dict)  # by id
+    _waiting: dict[int, tuple[str, Trial]] = dataclasses.field(default_factory=dict)  # by id
     _saved: float = -math.inf  # the last candidate of the newest checkpoint
 
     def run(self) -> Strategy:
@@ -104,7 +104,18 @@ class Explorer:
                 "the search has ended and all of its candidates failed, the last with: "
                 f"{candidates[-1].failure}; remove the cause and search in another workdir"
             )
+        if self.config.evolution.racing:
+            self._say_what_racing_saved(candidates)
         return strategy
+
+    def _say_what_racing_saved(self, candidates: Sequence[Candidate]) -> None:
+        epochs = self.config.training.epochs
+        trained = [len(each.losses) for each in candidates if each.losses and each.reused is None]
+        early = sum(number < epochs for number in trained)
+        self.reporter.message(
+            f"racing ended {early} of {len(trained)} trainings early, which took {sum(trained)} "
+            f"instead of {epochs * len(trained)} epochs"
+        )
 
     def _ended(self, candidate: Individual) -> bool:
         """True if trainings or time are spent, or the accuracy that is enough is reached.
@@ -193,7 +204,7 @@ class Explorer:
                 place=None,
             )
         else:
-            evaluation = self.evaluate(self._jobs(waiting))
+            evaluation = self.evaluate(self._trials(waiting))
             record = Candidate(
                 dataclasses.replace(candidate, fitness=evaluation.fitness(self.config.fitness)),
                 size.parameters,
@@ -204,32 +215,42 @@ class Explorer:
                 accuracy=evaluation.accuracy,
                 cross_entropy=evaluation.cross_entropy,
                 loss=evaluation.loss,
+                losses=evaluation.losses if self.config.evolution.racing else None,
                 place=evaluation.place,
             )
         self.ledger.add_candidate(record)
         return record
 
-    def _jobs(self, waiting: list[Individual]) -> list[Job]:
-        """Jobs of the first candidate, and of later ones that will be needed unless one fails.
+    def _trials(self, waiting: list[Individual]) -> list[Trial]:
+        """Those of the first candidate, and of later ones that will be needed unless one fails.
 
-        Of isomorphic candidates the later ones wait for the first. There are no more jobs than the
+        Of isomorphic candidates the later ones wait for the first. There are no more than the
         search may train.
         """
         # Up to L wait, and all but one did so the last time.
         known = self._waiting
-        self._waiting = {each.id: known.get(each.id) or self._job(each) for each in waiting}
-        jobs: dict[str, Job] = {}
-        for key, job in self._waiting.values():
+        self._waiting = {each.id: known.get(each.id) or self._trial(each) for each in waiting}
+        trials: dict[str, Trial] = {}
+        for key, trial in self._waiting.values():
             if not self.ledger.has_trained(key):
-                jobs.setdefault(key, job)
+                trials.setdefault(key, trial)
         allowed = self.config.max_trainings - self.ledger.trainings
-        return list(jobs.values())[: allowed if self.config.max_trainings else None]
+        return list(trials.values())[: allowed if self.config.max_trainings else None]
 
-    def _job(self, candidate: Individual) -> tuple[str, Job]:
-        """A candidate's job, and the key that it shares with those that wait for its result."""
+    def _trial(self, candidate: Individual) -> tuple[str, Trial]:
+        """A candidate's trial, and the key that it shares with those that wait for its result."""
         genome = candidate.genome
         key = genome.canonical_key() if self.config.reuse_fitness else str(candidate.id)
-        return key, (genome, search_seed(self.config.seed, candidate.id))
+        seed = search_seed(self.config.seed, candidate.id)
+        return key, Trial(genome, seed, self._rival(candidate))
+
+    def _rival(self, candidate: Individual) -> Rival | None:
+        """The training that the candidate's must keep up with, if it is in a race."""
+        if candidate.rival is None:
+            return None
+        known = self.ledger.candidates[candidate.rival]
+        assert known.losses is not None and known.loss is not None
+        return Rival(known.losses, known.loss)
 
     def _record_stagnations(self, strategy: Strategy) -> None:
         """Writes those avoidances of the strategy that the history does not have."""

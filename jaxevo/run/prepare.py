@@ -184,7 +184,7 @@ def _as_begun(
     stored = document["config"]
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
     begun |= recorded_choice(document)
-    changed_in_presets = {"num_normal_cells", "fitness", "epochs", "num_generations"}
+    changed_in_presets = {"num_normal_cells", "fitness", "racing", "epochs", "num_generations"}
     changed_in_presets |= set() if recipe else set(final_settings("paper"))
     changed_in_presets |= set() if strategy else {"strategy"}
     begun |= {name: value for name, value in stored.items() if name in changed_in_presets}
@@ -214,6 +214,9 @@ def make_config(
     size = size_of(replace(SearchConfig(), of_data).data, data)
     side = min(size.height, size.width)
     begin = search_settings(preset, strategy, recipe, num_images=num_images, side=side)
+    # Where a fitness is named that racing cannot go by, trainings are no race unless they shall be.
+    if settings.get("fitness", "speed") != "speed" or settings.get("candidates_per_step", 1) > 1:
+        begin["racing"] = 0.0
     config = with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
     initial_genomes(config)
     return config

@@ -215,6 +215,10 @@ def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -
         recorded = known.individual.to_dict()
         if known.fitness is None or any(recorded.get(k) != v for k, v in member.items()):
             raise ValueError(f"individual {known.id} is not as in the history")
+    for waiting in pending:
+        rival = waiting.get("rival")
+        if rival is not None and not candidates[rival].losses:
+            raise ValueError(f"rival {rival} has no losses")
     for event in fields.items("events", dict):
         CheckedFields("an event", event).take("generation", int)
         CheckedFields("an event", event).take("kind", str)

@@ -66,6 +66,7 @@ class Candidate:
     accuracy: float | None = None
     cross_entropy: float | None = None  # None in histories before version 0.4.0 too
     loss: float | None = None  # of the training itself, mean over its epochs; None as before
+    losses: tuple[float, ...] | None = None  # of each epoch; None unless trainings are a race
     place: Place | None = None
 
     @property
@@ -89,6 +90,7 @@ class Candidate:
         line |= {"parameters": self.parameters, "multiply_adds": self.multiply_adds}
         line |= {"accuracy": self.accuracy, "cross_entropy": self.cross_entropy}
         line |= {"loss": self.loss}
+        line |= {} if self.losses is None else {"losses": list(self.losses)}
         line |= {"reused": self.reused, "failure": self.failure}
         line |= {"seconds": {part: round(value, 4) for part, value in self.seconds.items()}}
         line |= dataclasses.asdict(self.place) if self.place else {}
@@ -99,11 +101,13 @@ class Candidate:
         """Reads a line that follows those of the `earlier` candidates. Raises `FileError`."""
         individual = _read_individual(fields, earlier)
         # Before version 0.4.0 the fitness was the accuracy, and no other score was kept.
-        accuracy, cross_entropy, loss = individual.fitness, None, None
+        accuracy, cross_entropy, loss, losses = individual.fitness, None, None, None
         if "accuracy" in fields.data:
             accuracy = fields.optional("accuracy", float)
             cross_entropy = fields.optional("cross_entropy", float)
             loss = fields.optional("loss", float)
+        if "losses" in fields.data:
+            losses = tuple(fields.items("losses", float))
         return cls(
             individual,
             parameters=_read_size(fields, "parameters"),
@@ -114,6 +118,7 @@ class Candidate:
             accuracy=accuracy,
             cross_entropy=cross_entropy,
             loss=loss,
+            losses=losses,
             place=Place.read(fields),
         )
 
@@ -246,7 +251,10 @@ def _read_individual(fields: CheckedFields, earlier: Mapping[int, Candidate]) ->
     cost = fields.optional("cost", int) if "cost" in fields.data else None
     if cost is not None and cost < 0:
         raise fields.error(f"cost is {cost}, a negative number")
-    return Individual(new_id, genome, generation, parents, operators, fitness, cost)
+    rival = fields.take("rival", int) if "rival" in fields.data else None
+    if rival is not None and not (rival in earlier and earlier[rival].losses):
+        raise fields.error(f"rival {rival} is not an earlier individual with losses")
+    return Individual(new_id, genome, generation, parents, operators, fitness, cost, rival)
 
 
 def _read_seconds(fields: CheckedFields) -> dict[str, float]:

@@ -15,6 +15,7 @@ from jaxevo.datasets import Images, SearchData
 from jaxevo.run.pool import Function, Job, JobFailed, Outcome, Pool, Setup, Shared
 from jaxevo.run.records import Place
 from jaxevo.run.share import Share
+from jaxevo.run.trial import Rival, Trial
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import Seed
 
@@ -58,15 +59,15 @@ class TrainingSetup:
     share: Share
 
     def build(self) -> Function:
-        """`Evaluator.evaluate` on these images, from a genome and a seed to an `Evaluation`.
+        """`Evaluator.evaluate` on these images, from its arguments to an `Evaluation`.
 
         Programs are compiled before the first candidate's time begins to run.
         """
         evaluator = self.evaluator()
         evaluator.warm_up()
 
-        def evaluate(genome: Genome, seed: Seed) -> dict[str, Any]:
-            evaluation = evaluator.evaluate(genome, seed)
+        def evaluate(genome: Genome, seed: Seed, rival: Rival | None) -> dict[str, Any]:
+            evaluation = evaluator.evaluate(genome, seed, rival)
             if evaluation.details is not None:  # an exception, so another process may fare better
                 raise JobFailed(evaluation.failure or "", evaluation.details)
             return dataclasses.asdict(evaluation)
@@ -96,15 +97,15 @@ class Trainings:
 
     Args:
         pool: Carries them out.
-        setup: Its function goes from a genome and a seed to an `Evaluation` as a dict.
+        setup: Its function goes from genome, seed and rival to an `Evaluation` as a dict.
     """
 
     def __init__(self, pool: Pool, setup: Setup):
         self.pool, self.setup = pool, setup
 
-    def submit(self, genome: Genome, seed: Seed) -> None:
-        """Submits a genome for training, unless this training is under way already."""
-        self.pool.submit(Job(seed, self.setup, (genome, seed)))
+    def submit(self, trial: Trial) -> None:
+        """Submits a training, unless it is under way already."""
+        self.pool.submit(Job(trial.seed, self.setup, tuple(trial)))
 
     def withdraw(self) -> None:
         """Forgets the trainings that have not begun."""

@@ -212,11 +212,18 @@ class Generational(abc.ABC):
             candidate = self._draw(rng, new_id)
             if self.fits is None or self.fits(candidate.genome):
                 self._take(candidate)
-                return candidate
+                return dataclasses.replace(candidate, rival=self._rival())
         raise InputError(
             f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on "
             "size; raise max_parameters or max_multiply_adds, or lower channels or min_nodes"
         )
+
+    def _rival(self) -> int | None:
+        """In a race the last of the P best so far; None while there are fewer, and without one."""
+        number = self.config.population_size
+        if not self.config.racing or len(self.population) < number:
+            return None
+        return sorted(self.population, key=rank)[number - 1].id
 
     @abc.abstractmethod
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:

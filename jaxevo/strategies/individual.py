@@ -23,13 +23,15 @@ class Individual:
     operators: tuple[str, ...] = ()
     fitness: float | None = None
     cost: int | None = None  # size of its network, where a search minimises that too
+    rival: int | None = None  # in a race, the individual with which its training has to keep up
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as for JSON."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         lists = {"parents": list(self.parents), "operators": list(self.operators)}
-        if self.cost is None:
-            del fields["cost"]
+        for name in ("cost", "rival"):
+            if fields[name] is None:
+                del fields[name]
         return fields | lists | {"genome": self.genome.to_dict()}
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -50,9 +50,9 @@ class Trained(NamedTuple):
     curve: tuple[Epoch, ...]  # of all its sessions
 
     @property
-    def mean_loss(self) -> float:
-        """The mean of all epochs."""
-        return float(np.mean([epoch.loss for epoch in self.curve]))
+    def losses(self) -> tuple[float, ...]:
+        """The mean of each epoch."""
+        return tuple(epoch.loss for epoch in self.curve)
 
 
 def check_loss(loss: float, epoch: int) -> None:
@@ -77,6 +77,7 @@ def fit(
     identity: Mapping[str, Any] | None = None,
     measure: Callable[[TrainState], float] | None = None,
     on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
+    enough: Callable[[Sequence[Epoch]], bool] = lambda curve: False,
     message: Callable[[str], None] = lambda text: None,
 ) -> Trained:
     """Trains from `prepared.state`, which the device takes over.
@@ -91,6 +92,7 @@ def fit(
         identity: Plain values of JSON that name this training.
         measure: Scores the state after each epoch, for the curve; None: the curve has losses alone.
         on_epoch: Told the number of epochs done, and the mean loss of the last.
+        enough: Asked after each epoch whether the training ends with it.
         message: Told what was wrong with a checkpoint.
 
     Raises:
@@ -114,6 +116,8 @@ def fit(
             seconds = seconds_before + time.perf_counter() - begin
             saver.save_if_due(state, seconds, curve, last=epoch == config.epochs)
         on_epoch(epoch, loss)
+        if enough(curve):
+            break
     # The last step's loss is of the weights before it.
     check_weights(state.weights)
     return Trained(state, seconds_before + time.perf_counter() - begin, tuple(curve))

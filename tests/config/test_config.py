@@ -39,6 +39,7 @@ DEFAULTS = {
     "lag": 1,  # Algorithm 1
     "crossover": True,
     "stagnation_avoidance": True,
+    "racing": 0.0,
     "channels": 24,  # D
     "channel_multiplier": 2,  # K
     "num_normal_cells": 3,
@@ -130,6 +131,8 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (EvolutionConfig, "stagnant_edge_mutation_prob", -1, "a probability lies between 0 and 1"),
     (EvolutionConfig, "stagnation_start", -1, "the smallest value is 0"),
     (EvolutionConfig, "stagnation_patience", 0, "the smallest value is 1"),
+    (EvolutionConfig, "racing", -0.1, "it lies in [0, 1)"),
+    (EvolutionConfig, "racing", float("nan"), "it lies in [0, 1)"),
     (EvolutionConfig, "mating_pool", "all", "choose one of growing, survivors"),
     (NetworkConfig, "channels", 0, "the smallest value is 1"),
     (NetworkConfig, "channel_multiplier", 0, "the smallest value is 1"),

@@ -103,9 +103,8 @@ def test_the_strategy_is_the_presets_where_none_is_named():
             search_settings(name, given, None, num_images=1437) for given in (None, strategy)
         )
         assert unnamed == named and unnamed["strategy"] == strategy
-    assert replace(SearchConfig(), search_settings("quick", None, None, num_images=9)).fitness == (
-        "speed"
-    )
+    config = replace(SearchConfig(), search_settings("quick", None, None, num_images=9))
+    assert (config.fitness, config.evolution.racing) == ("speed", 0.07)
 
 
 def test_only_the_quick_preset_compares_its_winner():

@@ -22,6 +22,25 @@ def test_aging_needs_a_mutation():
         replace(SearchConfig(), still | {"strategy": "aging"})
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"fitness": "accuracy"}, "fitness=accuracy is not possible: racing goes by losses; use"),
+        ({"strategy": "nsga2"}, "strategy=nsga2 is not possible: racing would end all small"),
+        (
+            {"candidates_per_step": 2, "mating_pool": "survivors"},
+            "candidates_per_step=2 is not possible: racing ends them one by one, or leave racing",
+        ),
+    ],
+)
+def test_a_race_needs_losses_one_goal_and_trainings_one_by_one(changes, words):
+    race = {"fitness": "speed", "racing": 0.1}
+    assert replace(SearchConfig(), race).evolution.racing == 0.1
+    with pytest.raises(InputError, match=words):
+        replace(SearchConfig(), race | changes)
+    replace(SearchConfig(), race | changes | {"racing": 0.0})
+
+
 def test_the_number_of_candidates_to_expect():
     assert SearchConfig().num_candidates == 10 + 10 * 200
     assert replace(SearchConfig(), {"max_trainings": 60}).num_candidates == 60

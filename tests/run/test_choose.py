@@ -43,9 +43,9 @@ class Fresh:
         self.fitness = fitness
         self.asked: list[list[tuple[int, ...]]] = []
 
-    def __call__(self, jobs):
-        self.asked.append([seed for _, seed in jobs])
-        genome, (_, purpose, id_, repeat) = jobs[0]
+    def __call__(self, trials):
+        self.asked.append([trial.seed for trial in trials])
+        genome, (_, purpose, id_, repeat), _ = trials[0]
         assert genome == GENOMES[id_] and purpose == 1
         fitness = self.fitness[id_, repeat]
         return Outcome(fitness, None if fitness is not None else "diverged")
@@ -153,8 +153,8 @@ def test_of_isomorphic_ones_only_the_best_is_trained_again(tmp_path):
     genomes = [GENOMES[0], GENOMES[1], GENOMES[1], GENOMES[1]]
     ledger = ledger_of(tmp_path, 0.5, 0.8, 0.9, 0.7, genomes=genomes)
 
-    def by_id(jobs):
-        return Outcome({2: 0.6, 0: 0.7}[jobs[0][1][2]])
+    def by_id(trials):
+        return Outcome({2: 0.6, 0: 0.7}[trials[0].seed[2]])
 
     assert choose(SMALL, ledger, by_id, ranked=by_fitness, reporter=Silent()).id == 0
     assert [record["id"] for record in history_of(tmp_path, "retraining")] == [2, 2, 0, 0]

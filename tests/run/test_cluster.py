@@ -221,7 +221,7 @@ def test_soak(nodes, tmp_path):
     table = Table()
 
     def evaluate(jobs):
-        genome, seed = jobs[0]
+        genome, seed, _ = jobs[0]
         if seed[1] == 0 and len(faults.get(seed[2], ())) == 2:
             return Outcome(None, "injected")
         return table(jobs)

@@ -16,6 +16,7 @@ from jaxevo import config as configs
 from jaxevo.config import SearchConfig
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.evaluator import Evaluator, class_weights
+from jaxevo.run.trial import Rival, Trial
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.data import TrainingData
 from jaxevo.training.fit import fit
@@ -139,6 +140,23 @@ def test_only_the_subset_is_trained_on(varied, universal, few_digits):
     assert all(np.array_equal(a, b) for a, b in zip(*weights, strict=True))
 
 
+def test_a_training_that_falls_behind_its_rival_ends_and_is_foretold(varied):
+    racing = varied(
+        config=configs.replace(CONFIG, {"fitness": "speed", "racing": 0.1, "epochs": 4})
+    )
+    (genome,) = random_genomes(1, 2, 2)
+    whole = racing.evaluate(genome, (0,))
+    assert len(whole.losses) == 4 and whole.loss == pytest.approx(np.mean(whole.losses))
+    # The rival was better by a fifth from the second epoch on.
+    first, *others = whole.losses
+    rival = Rival((first, *(0.6 * each for each in others)), 0.7)
+    found = racing.evaluate(genome, (0,), rival)
+    assert found.losses == whole.losses[:2] and found.failure is None
+    assert found.loss == rival.foretell(found.losses)
+    # One that is no better ends nothing.
+    assert racing.evaluate(genome, (0,), Rival(whole.losses, 1.0)).loss == whole.loss
+
+
 def test_classes_are_weighed_where_that_is_asked_for():
     labels = np.array([0, 0, 1, 0])
     assert class_weights(CONFIG, labels, 2) is None
@@ -151,9 +169,9 @@ def test_several_that_cannot_be_trained_in_one_step_are_trained_one_by_one(varie
         def train(self, *_: Any) -> None:
             raise MemoryError("no room for both")
 
-    genomes, seeds = random_genomes(2, 1, 2), [(0,), (1,)]
-    found = varied(_batched=TooLarge()).evaluate_several(genomes, seeds)
-    alone = [varied().evaluate(*job) for job in zip(genomes, seeds, strict=True)]
+    trials = [Trial(genome, (k,)) for k, genome in enumerate(random_genomes(2, 1, 2))]
+    found = varied(_batched=TooLarge()).evaluate_several(trials)
+    alone = [varied().evaluate(*trial) for trial in trials]
     assert [each.accuracy for each in found] == [each.accuracy for each in alone]
 
 

@@ -67,14 +67,57 @@ def test_interrupted_after_any_number_of_trainings_it_comes_to_the_same_end(
         assert again.count == table.count - limit  # nothing was trained twice
 
 
+RACE = {"fitness": "speed", "racing": 0.05, "epochs": 4}
+
+
+@pytest.mark.parametrize(("strategy", "lag"), [("rea", 1), ("rea", 5), ("guided", 1), ("aging", 5)])
+def test_a_race_comes_to_the_same_end_wherever_it_is_interrupted(tmp_path, strategy, lag):
+    config = config_of(strategy, lag=lag, **RACE)
+    table, reporter = Table(racing=True), Silent()
+    path = tmp_path / "whole"
+    winner = explore_and_choose(path, config, evaluate=table, reporter=reporter)
+    expected = history_of(path)
+    trained = [each for each in expected if "losses" in each and each["reused"] is None]
+    epochs = [len(each["losses"]) for each in trained]
+    assert (
+        f"racing ended {sum(number < 4 for number in epochs)} of {len(trained)} trainings early, "
+        f"which took {sum(epochs)} instead of {4 * len(trained)} epochs"
+    ) in reporter.messages
+    assert 4 < epochs.count(4) < len(epochs)  # the first four have no rival
+    for limit in range(1, table.count, 7):
+        path = tmp_path / str(limit)
+        with pytest.raises(KeyboardInterrupt):
+            explore_and_choose(path, config, evaluate=Table(limit, racing=True))
+        again = Table(racing=True)
+        assert explore_and_choose(path, config, evaluate=again) == winner
+        assert history_of(path) == expected
+        assert again.count == table.count - limit
+
+
+def test_in_a_race_the_rival_is_the_last_of_the_best_so_far(tmp_path):
+    """Retraced from the history: with a lag of 1 a rival is of all candidates before."""
+    config = config_of("rea", stagnation_avoidance=False, **RACE)
+    make_explorer(tmp_path, config, evaluate=Table(racing=True)).run()
+    candidates = history_of(tmp_path, "individual")
+    number = config.evolution.population_size
+    generations = [each["generation"] for each in candidates]
+    for place, candidate in enumerate(candidates):
+        ranked = sorted(candidates[:place], key=lambda each: (-each["fitness"], each["id"]))
+        rival = ranked[number - 1]["id"] if generations[place] else None
+        assert candidate.get("rival") == rival
+        if rival is not None and candidate["reused"] is None:
+            ended_early = len(candidate["losses"]) < 4
+            assert not ended_early or candidate["fitness"] < ranked[number - 1]["fitness"]
+
+
 def test_isomorphic_candidates_under_way_wait_for_the_first(tmp_path):
-    """The jobs that may be begun early are as many as the lag lets, no two of one network."""
+    """The trials that may be begun early are as many as the lag lets, no two of one network."""
     asked: list[list[str]] = []
     table = Table()
 
-    def evaluate(jobs):
-        asked.append([genome.canonical_key() for genome, _ in jobs])
-        return table(jobs)
+    def evaluate(trials):
+        asked.append([trial.genome.canonical_key() for trial in trials])
+        return table(trials)
 
     rates = {"op_mutation_prob": 0.1, "edge_mutation_prob": 0.1}
     config = config_of("rea", lag=5, max_trainings=30, num_generations=99, **rates)
@@ -255,10 +298,10 @@ def test_without_reuse_everything_is_trained(tmp_path):
     assert explorer.evaluate.count == explorer.ledger.trainings == len(records)
 
 
-def test_jobs_are_told_ahead_once_each_and_not_those_that_may_be_reused(tmp_path):
+def test_trials_are_told_ahead_once_each_and_not_those_that_may_be_reused(tmp_path):
     explorer = make_explorer(tmp_path, replace(SMALL, {"mating_pool": "survivors"}))
     explorer.run()
-    asked = explorer.evaluate.jobs
+    asked = explorer.evaluate.trials
     assert [seed[2] for seed in asked[0]] == [0, 1, 2, 3]  # the first generation
     records = {record["id"]: record for record in history_of(tmp_path, "individual")}
     for seeds in asked:
@@ -271,7 +314,7 @@ def test_jobs_are_told_ahead_once_each_and_not_those_that_may_be_reused(tmp_path
 
 
 def test_failures_in_a_row_end_the_search_with_the_last_reason(tmp_path):
-    def fail(jobs):
+    def fail(trials):
         return Outcome(None, "out of memory")
 
     config = replace(SMALL, {"max_consecutive_failures": 3})
@@ -291,8 +334,8 @@ def test_trainings_that_are_used_up_by_failures_end_the_search_also_when_resumed
 
 
 def test_a_success_begins_the_count_of_failures_anew(tmp_path):
-    def fail_two_of_three(jobs):
-        number = jobs[0][1][2]
+    def fail_two_of_three(trials):
+        number = trials[0].seed[2]
         return Outcome(0.5) if number % 3 == 2 else Outcome(None, "out of memory")
 
     settings = {"max_consecutive_failures": 3, "reuse_fitness": False, "num_generations": 2}
@@ -301,8 +344,10 @@ def test_a_success_begins_the_count_of_failures_anew(tmp_path):
 
 
 def test_the_traceback_of_a_failure_is_recorded(tmp_path):
-    def fail_first(jobs):
-        return Outcome(0.5) if jobs[0][1][2] else Outcome(None, "ValueError: no", "Traceback ...")
+    def fail_first(trials):
+        return (
+            Outcome(0.5) if trials[0].seed[2] else Outcome(None, "ValueError: no", "Traceback ...")
+        )
 
     make_explorer(tmp_path, evaluate=fail_first).run()
     first, *others = history_of(tmp_path, "individual")
@@ -314,8 +359,8 @@ def test_a_generation_that_learns_nothing_is_pointed_out(tmp_path):
     labels = np.append(LABELS, 3)
     commonest = np.bincount(labels).max() / len(labels)
 
-    def learn_late(jobs):
-        return Outcome(commonest if jobs[0][1][2] < 8 else 0.5)
+    def learn_late(trials):
+        return Outcome(commonest if trials[0].seed[2] < 8 else 0.5)
 
     reporter = Silent()
     fields = {"labels": labels, "reporter": reporter}

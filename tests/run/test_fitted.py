@@ -125,13 +125,16 @@ def test_a_run_goes_on_with_what_the_preset_had_when_it_began(tmp_path):
     )
     new = task()
     # Before 0.4.0 small images were halved twice, and the winner was trained by the paper's recipe;
-    # before 0.6.0 the strategy was the paper's.
-    before = {"num_normal_cells": 3, "strategy": "rea", "fitness": "accuracy"}
+    # before 0.6.0 the strategy was the paper's; before 0.7.0
+    # half as many candidates were trained twice as long.
+    before = {"num_normal_cells": 3, "strategy": "rea", "fitness": "accuracy", "racing": 0.0}
+    before |= {"epochs": 6, "num_generations": 5}
     earlier = replace(new.config, before | final_settings("paper"))
     assert earlier != new.config
     about = {"preset": "quick", "device": "a device", "data": new.data.digest()}
     new.workdir.open(earlier, about)
     assert task().config == earlier
     # What is named goes over it, and is refused as in any run.
-    now = {"num_normal_cells": 2, "fitness": "speed"}
+    now = {"num_normal_cells": 2, "fitness": "speed", "racing": 0.07}
+    now |= {"epochs": 3, "num_generations": 11}
     assert task(settings=now, strategy="guided", recipe="modern").config == new.config

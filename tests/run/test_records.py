@@ -21,6 +21,7 @@ def individual(id_: int, fitness: float | None = 0.5, **fields: Any) -> Individu
 EARLIER = {
     0: Candidate(individual(0), 10, 100),
     1: Candidate(individual(1, None), 10, 100, failure="the loss was nan"),
+    3: Candidate(individual(3), 10, 100, losses=(0.5,)),
 }
 
 
@@ -37,6 +38,7 @@ def read_back(line: dict[str, Any]) -> CheckedFields:
         Candidate(individual(2), 10, 100, reused=0),
         Candidate(individual(2, None), 10, 100, failure="its process ended"),
         Candidate(individual(2), 10, 100, place=Place("n1/17", attempt=2, lost=3)),
+        Candidate(individual(2, rival=3), 10, 100, losses=(1.5, 1 / 3)),
     ],
 )
 def test_candidates_are_read_back_as_they_were_written(candidate: Candidate):
@@ -52,6 +54,17 @@ def test_a_place_is_of_a_node_and_its_numbers_are_counts():
     for wrong in ({"attempt": 0}, {"lost": -1}):
         with pytest.raises(FileError, match="not counts of attempts"):
             Candidate.read(read_back(line | wrong), EARLIER)
+
+
+def test_a_rival_is_an_earlier_individual_with_losses():
+    for wrong in (0, 1, 7):
+        line = Candidate(individual(2, rival=wrong), 10, 100).to_dict()
+        with pytest.raises(FileError, match=f"rival {wrong} is not an earlier individual"):
+            Candidate.read(read_back(line), EARLIER)
+    for wrong in ([None], ["1"], 3):
+        line = Candidate(individual(2), 10, 100).to_dict() | {"losses": wrong}
+        with pytest.raises(FileError, match="losses"):
+            Candidate.read(read_back(line), EARLIER)
 
 
 def test_seconds_of_candidates_are_rounded_and_tracebacks_are_written_for_people():

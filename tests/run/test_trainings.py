@@ -17,6 +17,7 @@ from jaxevo.run.pool import JobFailed, Outcome
 from jaxevo.run.records import Place
 from jaxevo.run.share import Share
 from jaxevo.run.trainings import Trainings, TrainingSetup, share_images
+from jaxevo.run.trial import Trial
 from jaxevo.training.data import TrainingData
 
 GENOMES = random_genomes(3, max_nodes=3, seed=5)
@@ -59,7 +60,7 @@ def test_it_trains_as_this_process_does(digits):
         setup = TrainingSetup(config, data.num_classes, share_images(pool, data, subset), SHARE)
         trainings = Trainings(pool, setup)
         for k, genome in enumerate(GENOMES):
-            trainings.submit(genome, (0, 0, k))
+            trainings.submit(Trial(genome, (0, 0, k)))
             assert trainings.result((0, 0, k)).accuracy == here.evaluate(genome, (0, 0, k)).accuracy
 
 
@@ -69,7 +70,7 @@ class Failing:
     def warm_up(self):
         pass
 
-    def evaluate(self, genome, seed):
+    def evaluate(self, genome, seed, rival):
         return Evaluation(None, "MemoryError: no", "Traceback")
 
 
@@ -81,7 +82,7 @@ class FailingSetup(TrainingSetup):
 def test_an_exception_of_a_training_is_told_the_pool_that_tries_again_elsewhere():
     function = FailingSetup(SMALL, 10, Pool(), SHARE).build()
     with pytest.raises(JobFailed) as raised:
-        function(GENOMES[0], SEED)
+        function(GENOMES[0], SEED, None)
     assert (raised.value.words, raised.value.details) == ("MemoryError: no", "Traceback")
 
 
@@ -105,6 +106,6 @@ def test_an_exception_of_a_training_is_told_the_pool_that_tries_again_elsewhere(
 def test_an_outcome_is_an_evaluation(outcome, evaluation):
     pool = Pool(outcome)
     trainings = Trainings(pool, None)
-    trainings.submit(GENOMES[0], SEED)
+    trainings.submit(Trial(GENOMES[0], SEED))
     assert trainings.result(SEED) == evaluation
-    assert pool.jobs[0].arguments == (GENOMES[0], SEED)
+    assert pool.jobs[0].arguments == (GENOMES[0], SEED, None)

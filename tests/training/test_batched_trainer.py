@@ -15,6 +15,7 @@ from conftest import REPOSITORY
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import RECIPES
 from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.trial import Trial
 from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import UniversalEngine
@@ -62,7 +63,7 @@ def losses_alone(engine, data, config) -> list[float]:
     """The mean loss of each genome, trained by itself."""
     pairs = zip(THREE, SEEDS, strict=True)
     return [
-        fit(engine.prepare(genome, seed), data, config, seed=seed).mean_loss
+        np.mean(fit(engine.prepare(genome, seed), data, config, seed=seed).losses)
         for genome, seed in pairs
     ]
 
@@ -95,9 +96,9 @@ def test_an_evaluator_trains_so_many_in_one_step(data, few_digits, alone):
     settings = {"engine": "universal", "mating_pool": "survivors", "candidates_per_step": 4}
     settings |= {"channels": 2, "num_normal_cells": 1, "max_nodes": 3}
     config = replace(SearchConfig(), settings | dataclasses.asdict(TRAINING))
-    evaluations = Evaluator(config, BUILDER, data, validation=few_digits[1]).evaluate_several(
-        THREE, SEEDS
-    )
+    trials = [Trial(genome, seed) for genome, seed in zip(THREE, SEEDS, strict=True)]
+    evaluator = Evaluator(config, BUILDER, data, validation=few_digits[1])
+    evaluations = evaluator.evaluate_several(trials)
     assert [evaluation.failure for evaluation in evaluations] == [None] * 3
     accuracies = [evaluation.accuracy for evaluation in evaluations]
     np.testing.assert_allclose(accuracies, alone, atol=0.02)
