@@ -132,14 +132,14 @@ def patch_evaluator(plan: Plan, attempts: pathlib.Path) -> None:
 
     original = Evaluator.train
 
-    def faulty(self: Evaluator, genome: Genome, seed: tuple[int, ...]) -> float:
+    def faulty(self: Evaluator, genome: Genome, seed: tuple[int, ...], rival: Any) -> Any:
         fault = next_fault(plan, attempts, seed)
         commit(fault)
         config = self.config
         if fault == "nan":
             self.config = replace(config, {"learning_rate": 1e30})
         try:
-            return original(self, genome, seed)
+            return original(self, genome, seed, rival)
         finally:
             self.config = config
 

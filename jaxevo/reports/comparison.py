@@ -37,6 +37,7 @@ class Outcome:
     generations: int  # begun, the first included
     winner: str  # canonical key of its genome
     curve: tuple[float, ...]  # the same after each training; 0 before the first success
+    epochs: int  # of all these trainings, some of which a race ends early
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,12 +56,13 @@ def outcome(strategy: str, run: Run) -> Outcome:
         raise InputError(
             f"{run.path} has no test accuracy to compare: let it end, on data with test images"
         )
-    best = 0.0
+    best, epochs = 0.0, 0
     curve = []
     for candidate in run.candidates.values():
         best = max(best, candidate.accuracy or 0.0)
         if candidate.reused is None:
             curve.append(best)
+            epochs += len(candidate.losses or ()) or run.config.training.epochs
     individuals = [candidate.individual for candidate in run.candidates.values()]
     return Outcome(
         strategy=strategy,
@@ -73,6 +75,7 @@ def outcome(strategy: str, run: Run) -> Outcome:
         generations=1 + max(individual.generation for individual in individuals),
         winner=run.candidates[result.id].individual.genome.canonical_key(),
         curve=tuple(curve),
+        epochs=epochs,
     )
 
 
@@ -104,7 +107,7 @@ def summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             row |= {f"{name}_sd": float(np.std(values, ddof=1)) if len(values) > 1 else None}
         row |= {
             name: float(np.mean([getattr(r, name) for r in runs]))
-            for name in ("parameters", "trainings")
+            for name in ("parameters", "trainings", "epochs")
         }
         row["duplicates"] = float(np.mean([1 - each.trainings / each.candidates for each in runs]))
         rows.append(row)
@@ -171,6 +174,7 @@ def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> 
         "test",
         "parameters",
         "trainings",
+        "epochs",
         "duplicates",
     )
     failed = collections.Counter(failure.strategy for failure in failures)
@@ -178,9 +182,9 @@ def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> 
     for row in summary(outcomes):
         accuracies = (_spread(row[name], row[f"{name}_sd"]) for name in MEASURES)
         seeds = f"{row['seeds']}{_failed(failed.pop(row['strategy'], 0))}"
-        sizes = f"{row['parameters']:,.0f}", f"{row['trainings']:.1f}", f"{row['duplicates']:.0%}"
-        rows.append((row["strategy"], seeds, *accuracies, *sizes))
-    rows += [(strategy, f"0{_failed(number)}", *["-"] * 5) for strategy, number in failed.items()]
+        sizes = f"{row['parameters']:,.0f}", f"{row['trainings']:.1f}", f"{row['epochs']:.0f}"
+        rows.append((row["strategy"], seeds, *accuracies, *sizes, f"{row['duplicates']:.0%}"))
+    rows += [(strategy, f"0{_failed(number)}", *["-"] * 6) for strategy, number in failed.items()]
     return Table("Strategies", names, rows)
 
 

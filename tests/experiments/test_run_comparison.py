@@ -80,7 +80,7 @@ def test_a_search_that_fails_is_left_out(tmp_path: pathlib.Path):
     lines = (tmp_path / "comparison.md").read_text().splitlines()
     assert lines == text.splitlines()
     assert any(line.startswith("| rea_no_crossover | 1 | ") for line in lines)
-    assert "| aco | 0, 1 failed | - | - | - | - | - |" in lines
+    assert "| aco | 0, 1 failed | - | - | - | - | - | - |" in lines
     assert f"aco, seed 0, is left out, as it failed: {failure.reason}." in lines
     settings = json.loads((tmp_path / "comparison.json").read_text())["settings"]
     used = {name: (own["strategy"], own["crossover"]) for name, own in settings.items()}

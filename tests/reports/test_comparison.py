@@ -14,12 +14,12 @@ from jaxevo.reports.comparison import Failure, Outcome
 from jaxevo.run.reader import load_run
 
 # strategy, seed, best validation, test accuracy, parameters, trainings, candidates, generations,
-# winner, curve
+# winner, curve, epochs
 TABLE = [
-    Outcome("rea", 0, 0.90, 0.89, 1000, 3, 4, 2, "a", (0.5, 0.8, 0.9)),
-    Outcome("rea", 1, 0.94, 0.91, 3000, 3, 3, 1, "b", (0.0, 0.8, 0.94)),
-    Outcome("random", 0, 0.80, 0.85, 2000, 2, 2, 2, "c", (0.7, 0.8)),
-    Outcome("random", 1, 0.90, 0.91, 2000, 3, 3, 2, "d", (0.7, 0.8, 0.9)),
+    Outcome("rea", 0, 0.90, 0.89, 1000, 3, 4, 2, "a", (0.5, 0.8, 0.9), 45),
+    Outcome("rea", 1, 0.94, 0.91, 3000, 3, 3, 1, "b", (0.0, 0.8, 0.94), 40),
+    Outcome("random", 0, 0.80, 0.85, 2000, 2, 2, 2, "c", (0.7, 0.8), 30),
+    Outcome("random", 1, 0.90, 0.91, 2000, 3, 3, 2, "d", (0.7, 0.8, 0.9), 45),
 ]
 
 
@@ -33,7 +33,20 @@ def test_what_came_out_of_a_run(tmp_path):
     found = comparison.outcome("aging", load_run(workdir))
     # Fitness in order: 0.5, failed, 0.6, 0.7, 0.6 of another's, 0.65, 0.1.
     assert found.curve == (0.5, 0.5, 0.6, 0.7, 0.7, 0.7)
-    assert found == Outcome("aging", 0, 0.7, 0.55, 10, 6, 7, 3, GENOME.canonical_key(), found.curve)
+    key = GENOME.canonical_key()
+    assert found == Outcome("aging", 0, 0.7, 0.55, 10, 6, 7, 3, key, found.curve, 6 * 15)
+
+
+def test_epochs_are_counted_that_a_race_let_be(tmp_path):
+    records = [*table_records(), individual_record(LAST)]
+    raced = [
+        record | {"losses": [1.0, 0.5]} if record.get("fitness") is not None else record
+        for record in records
+    ]
+    workdir = write_run(tmp_path / "run", raced)
+    workdir.result.write_text(json.dumps(RESULT))
+    # One of the six trainings has failed, and may have taken all of its epochs.
+    assert comparison.outcome("aging", load_run(workdir)).epochs == 5 * 2 + 15
 
 
 def test_searches_by_another_fitness_are_compared_by_accuracy(tmp_path):
@@ -72,6 +85,7 @@ def test_summary():
         0.04 / 2**0.5
     )
     assert (rea["test"], rea["parameters"], rea["duplicates"]) == pytest.approx((0.9, 2000, 0.125))
+    assert rea["epochs"] == 42.5
     assert comparison.summary(TABLE[:1])[0]["test_sd"] is None
 
 
@@ -102,7 +116,7 @@ def test_pairs_are_of_the_same_seed():
 def test_markdown_says_how_much_the_seeds_can_show():
     text = comparison.markdown(TABLE, "Strategies on a table.")
     for line in (
-        "| rea | 2 | 92.00% ± 2.83 | 90.00% ± 1.41 | 2,000 | 3.0 | 12% |",
+        "| rea | 2 | 92.00% ± 2.83 | 90.00% ± 1.41 | 2,000 | 3.0 | 42 | 12% |",
         "| rea - random | validation | +7.00 points | 0.500 | 0.258 |",
     ):
         assert line in text.splitlines()
@@ -167,8 +181,8 @@ def test_failed_runs_are_left_out_by_name():
     ]
     text = comparison.markdown(TABLE, "", failures)
     for line in (
-        "| rea | 2, 1 failed | 92.00% ± 2.83 | 90.00% ± 1.41 | 2,000 | 3.0 | 12% |",
-        "| aco | 0, 2 failed | - | - | - | - | - |",
+        "| rea | 2, 1 failed | 92.00% ± 2.83 | 90.00% ± 1.41 | 2,000 | 3.0 | 42 | 12% |",
+        "| aco | 0, 2 failed | - | - | - | - | - | - |",
         "rea, seed 2, is left out, as it failed: all is NaN.",
         "aco, seed 1, is left out, as it failed: too large.",
     ):
@@ -184,6 +198,7 @@ def test_rows_and_document():
     assert rows[1] == {
         **{"strategy": "rea", "seed": 1, "validation": 0.94, "test": 0.91},
         **{"parameters": 3000, "trainings": 3, "candidates": 3, "generations": 1},
+        "epochs": 40,
     }
     document = json.loads(
         json.dumps(comparison.document(TABLE, {"rea": {"max_nodes": 6}}), allow_nan=False)
