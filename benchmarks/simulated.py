@@ -31,11 +31,13 @@ from sklearn.model_selection import cross_val_predict
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import STRATEGIES, preset
 from jaxevo.run.evaluator import Evaluation
+from jaxevo.run.trial import Rival
 from jaxevo.search_space.genome import OPS, Genome
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 
+MARGIN = STRATEGIES["guided"]["racing"]
 SHORT = "steady"  # the training whose scores are a fitness; its rate stays, see `curves.py`
 
 
@@ -47,9 +49,7 @@ class Way:
         strategy: Its name.
         fitness: By which it selects.
         epochs: Of a candidate's training.
-        racing: Whether a training ends after an epoch by which its fitness is behind that of the
-            last survivor by more than the noise. What it would have become is foretold by a line
-            through the fitness of those that were trained to the end.
+        racing: Whether trainings are a race, as in the program.
         noise: Whether a fitness has any; without, it is what endless repetition would come to.
     """
 
@@ -193,6 +193,7 @@ def search(landscape: Landscape, way: Way, seed: int, budget: int) -> float:
     """The true value of what a search would choose that spends so many epochs on candidates."""
     settings = preset("quick", 1149, 8) | STRATEGIES[way.strategy]
     settings |= {"fitness": way.fitness, "seed": seed, "num_generations": 1000}
+    settings |= {"racing": MARGIN if way.racing else 0.0}
     config = replace(SearchConfig(), settings)
     strategy = make_strategy(config)
     rng = np.random.default_rng([3, seed])
@@ -200,16 +201,22 @@ def search(landscape: Landscape, way: Way, seed: int, budget: int) -> float:
         landscape = dataclasses.replace(landscape, noise=np.zeros_like(landscape.noise))
     known: dict[str, tuple[Individual, np.ndarray]] = {}  # with its values
     told: list[Individual] = []
-    race = Race(landscape, way, config.evolution.population_size)
-    while race.spent < budget:
+    trained: dict[int, Rival] = {}  # by individual
+    spent = 0
+    while spent < budget:
         candidate = strategy.ask()[0]
         key = candidate.genome.canonical_key()
         if key in known:  # an isomorphic one's fitness is taken over
             fitness = known[key][0].fitness
+            trained[candidate.id] = trained[known[key][0].id]
         else:
             values = landscape.values([candidate.genome])[0]
-            fitness = race.run(values[1:] + landscape.seed_noise(rng))
-        told.append(dataclasses.replace(candidate, fitness=fitness))
+            curve = (values[1:] + landscape.seed_noise(rng))[: way.epochs]
+            rival = None if candidate.rival is None else trained[candidate.rival]
+            trained[candidate.id] = race(curve, rival)
+            spent += len(trained[candidate.id].losses)
+            fitness = np.exp(-trained[candidate.id].loss) if way.racing else curve[-1]
+        told.append(dataclasses.replace(candidate, fitness=float(fitness)))
         if key not in known:
             known[key] = told[-1], values
         strategy.tell(told[-1])
@@ -227,37 +234,14 @@ def search(landscape: Landscape, way: Way, seed: int, budget: int) -> float:
     return float(list(best.values())[int(np.argmax(fresh))][0])
 
 
-class Race:
-    """Trains candidates, and counts the epochs.
-
-    Args:
-        landscape: Whose noise a candidate may be behind by.
-        way: To search.
-        survivors: So many of those that were trained to the end are a candidate's rivals.
-    """
-
-    def __init__(self, landscape: Landscape, way: Way, survivors: int):
-        self._noise = np.sqrt((landscape.noise**2).sum(1))
-        self._way, self._survivors = way, survivors
-        self._ended: list[np.ndarray] = []  # fitness after each epoch of those trained to the end
-        self.spent = 0
-
-    def run(self, curve: np.ndarray) -> float:
-        """The fitness of a candidate that has this after each epoch."""
-        last = self._way.epochs - 1
-        if self._way.racing and len(self._ended) > self._survivors:
-            ended = np.array(self._ended)
-            rival = ended[ended[:, last].argsort()[-self._survivors]]
-            for epoch in range(last):
-                self.spent += 1
-                if curve[epoch] < rival[epoch] - self._noise[epoch]:
-                    line = np.polyfit(ended[:, epoch], ended[:, last], 1)
-                    return float(np.polyval(line, curve[epoch]))
-            self.spent += 1
-        else:
-            self.spent += last + 1
-        self._ended.append(curve)
-        return float(curve[last])
+def race(curve: np.ndarray, rival: Rival | None) -> Rival:
+    """The training whose speed after each epoch is `curve`, until it falls behind its rival."""
+    means = -np.log(curve.clip(1e-9))
+    losses = np.diff(means * np.arange(1, len(means) + 1), prepend=0.0).tolist()
+    for epochs in range(1, len(losses)):
+        if rival is not None and rival.is_ahead(losses[:epochs], MARGIN):
+            return Rival(tuple(losses[:epochs]), rival.foretell(losses[:epochs]))
+    return Rival(tuple(losses), float(means[-1]))
 
 
 def compare(found: np.ndarray, baseline: np.ndarray) -> str:

@@ -1,11 +1,11 @@
 """Workers in virtual time, for `scaleout.py`: trainings last as long as was measured, and take no
 time.
 
-They stand where a search's trainings run otherwise: given the first job and those that follow, they
-begin the trials in this order as workers are free, and time passes until the first one is done. A
-training dies at times and is tried once more; a node of several workers is lost at times, which its
-trainings are not blamed for, and comes back. All is drawn with seeds, and a training's fate with
-its own, so that it is the same on any number of workers.
+They stand where a search's trainings run otherwise: given the first trial and those that follow,
+they begin the trials in this order as workers are free, and time passes until the first one is
+done. A training dies at times and is tried once more; a node of several workers is lost at times,
+which its trainings are not blamed for, and comes back. All is drawn with seeds, and a training's
+fate with its own, so that it is the same on any number of workers.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SimulatedWorkers:
             self._expect_loss(range(first, min(first + WORKERS_PER_NODE, number)))
 
     def evaluate(self, trials: Sequence[Trial]) -> Evaluation:
-        """The result of the first job; the others are begun too as workers are free."""
+        """The result of the first trial; the others are begun too as workers are free."""
         for genome, seed, _ in trials:
             if seed not in self._known:
                 self._known.add(seed)

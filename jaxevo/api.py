@@ -242,7 +242,7 @@ def evolve(
             f"strategy={strategy} minimises the size of networks, and here there are none; choose "
             "another one"
         )
-    begin["fitness"] = "accuracy"  # as noisy as that, for all that is known
+    begin |= {"fitness": "accuracy", "racing": 0.0}  # as noisy as that, for all that is known
     given = genome_files.pack(initial_genomes)
     config = replace(SearchConfig(), begin | settings | {"seed": seed, "initial_genomes": given})
     return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)

@@ -115,7 +115,7 @@ class Table:
         self.trials: list[list[Seed]] = []  # the seeds that each call named
 
     def __call__(self, trials: Sequence[Trial]) -> Any:
-        """The result of the first job."""
+        """The result of the first trial."""
         if self.count == self.limit:
             raise KeyboardInterrupt
         self.count += 1

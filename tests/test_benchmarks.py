@@ -159,6 +159,7 @@ def test_searches_on_a_model_find_what_is_better_than_random_genomes(modelled):
     for way in (
         modelled.Way("random", "speed", epochs=2),
         modelled.Way("guided", "speed", epochs=1),
+        modelled.Way("guided", "accuracy", epochs=1),
         modelled.Way("guided", "speed", epochs=2, racing=True),
     ):
         found = [modelled.search(landscape, way, seed, 36) for seed in range(4)]
@@ -166,17 +167,14 @@ def test_searches_on_a_model_find_what_is_better_than_random_genomes(modelled):
         assert found[0] == modelled.search(landscape, way, 0, 36)
 
 
-def test_a_race_ends_what_is_behind_the_last_survivor(modelled):
-    landscape = modelled.Landscape.fit(made_up_lines(), "speed")
-    race = modelled.Race(landscape, modelled.Way("rea", "speed", 2, racing=True), survivors=2)
-    ended = [race.run(np.array([value, value + 0.1])) for value in (0.5, 0.6, 0.7)]
-    assert ended == pytest.approx([0.6, 0.7, 0.8])
-    assert race.spent == 6
-    # The last survivor had 0.6 after the first epoch; the line through the three adds 0.1.
-    assert race.run(np.array([0.3, 0.9])) == pytest.approx(0.4)
-    assert race.spent == 7
-    assert race.run(np.array([0.6, 0.9])) == pytest.approx(0.9)
-    assert race.spent == 9
+def test_a_race_ends_what_is_behind_its_rival(modelled):
+    means = np.array([1.0, 0.8, 0.7])
+    rival = modelled.race(np.exp(-means), None)
+    assert rival.losses == pytest.approx((1.0, 0.6, 0.5)) and rival.loss == pytest.approx(0.7)
+    assert modelled.race(np.exp(-1.05 * means), rival).loss == pytest.approx(1.05 * 0.7)
+    behind = modelled.race(np.exp(-np.array([1.05, 0.9, 0.7])), rival)
+    assert behind.losses == pytest.approx((1.05, 0.75))
+    assert behind.loss == pytest.approx(0.9 * 0.7 / 0.8)
 
 
 def test_full_trainings_take_all_images_where_short_ones_take_a_few(monkeypatch):

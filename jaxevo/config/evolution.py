@@ -84,7 +84,7 @@ class EvolutionConfig:
     racing: float = setting(
         0.0,
         "a candidate's training ends after an epoch by which its mean loss is above that of the "
-        "last of the P best by more than this part; 0: it never does. Needs fitness=speed",
+        "last survivor by more than this part (0.07: 7 %); 0: it never does. Needs fitness=speed",
     )
 
     def __post_init__(self) -> None:

@@ -237,8 +237,16 @@ class SearchConfig:
         leave = "leave racing at 0"
         for name, possible, rule in (
             ("fitness", self.fitness == "speed", "racing goes by losses; use fitness=speed"),
-            ("strategy", self.strategy != "nsga2", "racing would end all small networks"),
-            ("candidates_per_step", self.candidates_per_step == 1, "racing ends them one by one"),
+            (
+                "strategy",
+                self.strategy != "nsga2",
+                "racing would end all small networks; use another",
+            ),
+            (
+                "candidates_per_step",
+                self.candidates_per_step == 1,
+                "racing ends trainings one by one; use candidates_per_step=1",
+            ),
         ):
             check(
                 not self.evolution.racing or possible,

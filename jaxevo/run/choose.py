@@ -53,8 +53,8 @@ def rank_best(
     """The best candidates, the winner first; fitness is the mean of their fresh trainings.
 
     Trainings that the ledger knows are not done again. `evaluate` gives the result of the first
-    job; the others follow. `ranked` is the strategy's order of evaluated individuals, which decides
-    who is trained again and, where nobody is, who wins.
+    trial; the others follow. `ranked` is the strategy's order of evaluated individuals, which
+    decides who is trained again and, where nobody is, who wins.
     """
     best = _best_candidates(ledger, max(config.retrain_best, config.keep), ranked)
     best += _earlier_winners(ledger, best)

@@ -113,8 +113,8 @@ class Explorer:
         trained = [len(each.losses) for each in candidates if each.losses and each.reused is None]
         early = sum(number < epochs for number in trained)
         self.reporter.message(
-            f"racing ended {early} of {len(trained)} trainings early, which took {sum(trained)} "
-            f"instead of {epochs * len(trained)} epochs"
+            f"racing ended {early} of {len(trained)} trainings early: they all took {sum(trained)} "
+            f"of {epochs * len(trained)} epochs"
         )
 
     def _ended(self, candidate: Individual) -> bool:

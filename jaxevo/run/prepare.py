@@ -137,6 +137,7 @@ def _continued(
             f"{begun}; leave --preset out"
         )
     named = strategy_settings(strategy) if strategy else {}
+    named.pop("racing", None)  # it cannot change, so the run's own stays unless --racing is given
     named |= final_settings(recipe) if recipe else {}
     config = replace(now, named | dict(settings))
     # Refused before images are loaded; whether moved ones are the run's own is seen then.
@@ -184,7 +185,8 @@ def _as_begun(
     stored = document["config"]
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
     begun |= recorded_choice(document)
-    changed_in_presets = {"num_normal_cells", "fitness", "racing", "epochs", "num_generations"}
+    changed_in_presets = {"num_normal_cells", "fitness", "epochs", "num_generations"}
+    changed_in_presets |= set() if "fitness" in settings else {"racing"}
     changed_in_presets |= set() if recipe else set(final_settings("paper"))
     changed_in_presets |= set() if strategy else {"strategy"}
     begun |= {name: value for name, value in stored.items() if name in changed_in_presets}
@@ -214,8 +216,8 @@ def make_config(
     size = size_of(replace(SearchConfig(), of_data).data, data)
     side = min(size.height, size.width)
     begin = search_settings(preset, strategy, recipe, num_images=num_images, side=side)
-    # Where a fitness is named that racing cannot go by, trainings are no race unless they shall be.
-    if settings.get("fitness", "speed") != "speed" or settings.get("candidates_per_step", 1) > 1:
+    # Where something is named that excludes a race, a strategy's own margin does not count.
+    if settings.get("fitness", "speed") != "speed" or settings.get("candidates_per_step", 1) != 1:
         begin["racing"] = 0.0
     config = with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
     initial_genomes(config)

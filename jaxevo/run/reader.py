@@ -140,8 +140,19 @@ def read_records(workdir: Workdir, config: SearchConfig) -> Records:
     records = Records(make_strategy(config))
     lines, records.length = read_lines(workdir.history)
     for number, line in enumerate(lines, 1):
-        _take(records, CheckedFields(f"{workdir.history}, line {number}", line))
+        fields = CheckedFields(f"{workdir.history}, line {number}", line)
+        _take(records, fields)
+        if config.evolution.racing and fields.data["kind"] == "individual":
+            _check_losses(records.candidates[fields.data["id"]], config, fields)
     return records
+
+
+def _check_losses(candidate: Candidate, config: SearchConfig, fields: CheckedFields) -> None:
+    """In a race anyone may become a rival, so each candidate with a fitness needs losses."""
+    losses, loss = candidate.losses or (), candidate.loss
+    number = 1 <= len(losses) <= config.training.epochs
+    if candidate.fitness is not None and (loss is None or not number or min(*losses, loss) < 0):
+        raise fields.error("its losses are not those of a training in a race")
 
 
 def _take(records: Records, fields: CheckedFields) -> None:
@@ -216,7 +227,8 @@ def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -
         if known.fitness is None or any(recorded.get(k) != v for k, v in member.items()):
             raise ValueError(f"individual {known.id} is not as in the history")
     for waiting in pending:
-        rival = waiting.get("rival")
+        known = CheckedFields("a pending individual", waiting)
+        rival = known.take("rival", int) if "rival" in waiting else None
         if rival is not None and not candidates[rival].losses:
             raise ValueError(f"rival {rival} has no losses")
     for event in fields.items("events", dict):

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxevo.config import SearchConfig, TrainingConfig
 from jaxevo.run.ledger import Ledger
+from jaxevo.run.records import Candidate, Retraining
 from jaxevo.stopwatch import Stopwatch
 
 _RECENT = 20  # trainings: at earlier ones networks were smaller, or other jobs took the processor
@@ -76,10 +77,13 @@ class Remaining:
         """The mean pace of the newest trainings; before the first, that of the sample."""
         # The newest trainings first.
         trained: list[Mapping[str, float]] = []
+        shares: list[float] = []  # of its epochs, that each was trained for
         if self.ledger is not None:
             groups = (self.ledger.retrainings, self.ledger.candidates)
-            newest = (record.seconds for group in groups for record in reversed(group.values()))
-            trained = list(islice((each for each in newest if "train" in each), _RECENT))
+            newest = (record for group in groups for record in reversed(group.values()))
+            for record in islice((each for each in newest if "train" in each.seconds), _RECENT):
+                trained.append(record.seconds)
+                shares.append(self._share(record))
         if not trained:
             return self.sample or Pace(0.0, 0.0)
         train, evaluate, compiling = (
@@ -88,7 +92,13 @@ class Remaining:
         )
         # A program that all genomes share is compiled once.
         each = self.config.engine == "compiled"
-        return Pace(train / self._seen, evaluate, compiling if each else 0.0)
+        images = self._seen * float(np.mean(shares))
+        return Pace(train / images, evaluate, compiling if each else 0.0)
+
+    def _share(self, record: Candidate | Retraining) -> float:
+        """The part of its epochs that a training went through: a race ends some early."""
+        losses = record.losses if isinstance(record, Candidate) else None
+        return len(losses) / self.config.training.epochs if losses else 1.0
 
     def training(self) -> float:
         """Seconds of a candidate's training, its measurement included."""

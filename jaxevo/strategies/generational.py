@@ -219,7 +219,7 @@ class Generational(abc.ABC):
         )
 
     def _rival(self) -> int | None:
-        """In a race the last of the P best so far; None while there are fewer, and without one."""
+        """In a race the P-th of the population by fitness; None while it has fewer."""
         number = self.config.population_size
         if not self.config.racing or len(self.population) < number:
             return None

@@ -92,7 +92,7 @@ def fit(
         identity: Plain values of JSON that name this training.
         measure: Scores the state after each epoch, for the curve; None: the curve has losses alone.
         on_epoch: Told the number of epochs done, and the mean loss of the last.
-        enough: Asked after each epoch whether the training ends with it.
+        enough: Asked after each epoch of this session whether the training ends with it.
         message: Told what was wrong with a checkpoint.
 
     Raises:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from conftest import REPOSITORY
 
 from jaxevo.config import SearchConfig, TrainingConfig, flatten, replace
 from jaxevo.config.presets import (
@@ -10,10 +13,13 @@ from jaxevo.config.presets import (
     PRESETS,
     RECIPES,
     STRATEGIES,
+    complete,
     final_settings,
     preset,
     search_settings,
 )
+
+DOCS = REPOSITORY / "docs"
 
 
 def test_named_strategies():
@@ -130,6 +136,15 @@ def test_recipes_say_the_same_settings_and_are_valid():
         "rate_decay",
     ):  # how long and how fast is no recipe's
         assert name not in paper
+
+
+@pytest.mark.parametrize(
+    "path", sorted(DOCS.rglob("config.json")), ids=lambda path: path.parent.name
+)
+def test_the_configurations_of_recorded_runs_are_completed(path):
+    """A setting that is new and not named in `ADDED_LATER` would be missing in them."""
+    stored = json.loads(path.read_text())["config"]
+    assert complete(stored).keys() == flatten(SearchConfig()).keys()
 
 
 def test_recipes_settings_are_new_to_runs_of_earlier_versions():

@@ -29,7 +29,7 @@ def test_aging_needs_a_mutation():
         ({"strategy": "nsga2"}, "strategy=nsga2 is not possible: racing would end all small"),
         (
             {"candidates_per_step": 2, "mating_pool": "survivors"},
-            "candidates_per_step=2 is not possible: racing ends them one by one, or leave racing",
+            "candidates_per_step=2 is not possible: racing ends trainings one by one; use cand",
         ),
     ],
 )

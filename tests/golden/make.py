@@ -112,6 +112,7 @@ def summarize_strategy(name: str, pool: str) -> dict:
     settings = {
         "seed": 5,
         "fitness": "accuracy",
+        "racing": 0.0,
         "num_generations": 12,
         "mating_pool": pool,
         "stagnation_start": 3,

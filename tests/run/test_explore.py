@@ -80,8 +80,8 @@ def test_a_race_comes_to_the_same_end_wherever_it_is_interrupted(tmp_path, strat
     trained = [each for each in expected if "losses" in each and each["reused"] is None]
     epochs = [len(each["losses"]) for each in trained]
     assert (
-        f"racing ended {sum(number < 4 for number in epochs)} of {len(trained)} trainings early, "
-        f"which took {sum(epochs)} instead of {4 * len(trained)} epochs"
+        f"racing ended {sum(number < 4 for number in epochs)} of {len(trained)} trainings early: "
+        f"they all took {sum(epochs)} of {4 * len(trained)} epochs"
     ) in reporter.messages
     assert 4 < epochs.count(4) < len(epochs)  # the first four have no rival
     for limit in range(1, table.count, 7):

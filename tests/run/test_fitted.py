@@ -134,6 +134,9 @@ def test_a_run_goes_on_with_what_the_preset_had_when_it_began(tmp_path):
     about = {"preset": "quick", "device": "a device", "data": new.data.digest()}
     new.workdir.open(earlier, about)
     assert task().config == earlier
+    # A strategy that is named when the run is continued leaves its trainings no race, too.
+    continued = task(continues=True, strategy="rea", settings={"num_generations": 6})
+    assert continued.config == replace(earlier, {"num_generations": 6})
     # What is named goes over it, and is refused as in any run.
     now = {"num_normal_cells": 2, "fitness": "speed", "racing": 0.07}
     now |= {"epochs": 3, "num_generations": 11}

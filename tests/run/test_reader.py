@@ -20,11 +20,11 @@ from builders_runs import (
     write_run,
 )
 
-from jaxevo.config import EvolutionConfig, SearchConfig
+from jaxevo.config import EvolutionConfig, SearchConfig, replace
 from jaxevo.config.presets import ADDED_LATER
 from jaxevo.errors import InputError
 from jaxevo.files import FileError
-from jaxevo.run.reader import load_run
+from jaxevo.run.reader import check_state, load_run
 from jaxevo.run.records import Change
 from jaxevo.search_space.genome_files import pack
 from jaxevo.strategies.regularized import RegularizedEvolution
@@ -118,6 +118,36 @@ def test_records_that_cannot_be_used(tmp_path, line, changes, message):
     records[line - 1] = records[line - 1] | changes
     with pytest.raises(FileError, match=f"history.jsonl, line {line}[:,] .*{message}"):
         load_run(write_run(tmp_path, records))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"losses": []}, {"losses": [0.5] * 16}, {"losses": [-0.5]}),
+        *({"loss": None}, {"loss": -1e9}),
+    ],
+)
+def test_candidates_of_a_race_have_losses_that_a_rival_can_have(tmp_path, changes):
+    races = replace(SMALL, {"fitness": "speed", "racing": 0.1})
+    scores = {"accuracy": 0.5, "cross_entropy": 0.5, "loss": 0.5, "losses": [0.5]}
+    raced = [
+        record | scores if record.get("fitness") is not None else record
+        for record in table_records()
+    ]
+    assert load_run(write_run(tmp_path / "right", raced, config=races)).candidates
+    raced[0] |= changes
+    with pytest.raises(FileError, match="history.jsonl, line 1: its losses are not those of a"):
+        load_run(write_run(tmp_path / "wrong", raced, config=races))
+
+
+@pytest.mark.parametrize("rival", [1.0, True, "1", 2, 99])
+def test_a_state_whose_rivals_cannot_be_is_refused(tmp_path, rival):
+    candidates = load_run(write_run(tmp_path, table_records())).candidates
+    state = {"pending": [{"rival": rival}], "next_id": 1, "generation": 0}
+    state |= {"population": [], "events": []}
+    check_state(state | {"pending": []}, candidates)
+    with pytest.raises((KeyError, ValueError)):
+        check_state(state, candidates)
 
 
 @pytest.mark.parametrize(

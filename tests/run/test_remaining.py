@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import statistics
@@ -26,7 +27,10 @@ DOCS = pathlib.Path(__file__).parents[2] / "docs"
 # of its training and its measurement unless it was isomorphic to an earlier one.
 RECORDED = json.loads((pathlib.Path(__file__).parent / "recorded_seconds.json").read_text())
 # They compared no winner.
-DIGITS = replace(SearchConfig(engine="native"), preset("quick", 1437) | {"compare_winner": False})
+DIGITS = replace(
+    SearchConfig(engine="native"),
+    preset("quick", 1437) | {"compare_winner": False, "epochs": 6, "num_generations": 5},
+)
 
 
 class Clock:
@@ -56,6 +60,14 @@ def candidate(number: int, train: float | None = None, evaluate: float = 0.0) ->
         return Candidate(individual, 1, 1, reused=0)
     seconds = {"compile": 50.0, "train": train, "evaluate": evaluate}
     return Candidate(individual, 1, 1, seconds=seconds)
+
+
+def test_a_training_that_a_race_ended_tells_the_pace_of_the_epochs_it_had():
+    config = replace(DIGITS, {"fitness": "speed", "racing": 0.1})
+    whole = [candidate(k, 6.0, 1.0) for k in range(4)]
+    early = [dataclasses.replace(candidate(k, 2.0, 1.0), losses=(1.0, 0.9)) for k in range(2, 4)]
+    found = [remaining_of(config, ledger_of(each)).pace() for each in (whole, whole[:2] + early)]
+    assert found[0] == found[1]
 
 
 def remaining_of(config: SearchConfig, ledger: Any, **fields: Any) -> Remaining:
