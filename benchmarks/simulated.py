@@ -215,8 +215,9 @@ def search(landscape: Landscape, way: Way, seed: int, budget: int) -> float:
             rival = None if candidate.rival is None else trained[candidate.rival]
             trained[candidate.id] = race(curve, rival)
             spent += len(trained[candidate.id].losses)
-            fitness = np.exp(-trained[candidate.id].loss) if way.racing else curve[-1]
-        told.append(dataclasses.replace(candidate, fitness=float(fitness)))
+            foretold = np.exp(-trained[candidate.id].loss)
+            fitness = float(foretold if way.racing else curve[-1])
+        told.append(dataclasses.replace(candidate, fitness=fitness))
         if key not in known:
             known[key] = told[-1], values
         strategy.tell(told[-1])
