@@ -294,7 +294,7 @@ def test_help_is_in_groups_and_shows_both_presets(launch_environment):
     data, evolution, network, training, run, machine = parts
     assert "--image_size=N resize images" in data and "(paper and quick: 0)" in data
     assert "quick: 0.05 to 0.2 by the images)" in data
-    assert "--num_generations=N generations after the initial one (G) (paper: 200, quick: 5)" in (
+    assert "--num_generations=N generations after the initial one (G) (paper: 200, quick: 11)" in (
         evolution
     )
     assert "--[no]crossover rea makes" in evolution and "--strategy=rea|aging|" in evolution
