@@ -66,8 +66,7 @@ def last(name: str, sign: int = 1, share: float = 1.0) -> Score:
     """The score at the end of a training, or of a share of it."""
 
     def score(line: dict[str, Any]) -> float:
-        values = column(line["curve"], name)
-        return sign * float(values[max(1, round(share * len(values))) - 1])
+        return sign * float(_until(line, name, share)[-1])
 
     return score
 
@@ -76,10 +75,15 @@ def losses(share: float = 1.0) -> Score:
     """Minus the sum of the training losses, or of a share of them (Ru et al. 2021, 2006.04492)."""
 
     def score(line: dict[str, Any]) -> float:
-        values = column(line["curve"], "loss")
-        return -float(values[: max(1, round(share * len(values)))].sum())
+        return -float(_until(line, "loss", share).sum())
 
     return score
+
+
+def _until(line: dict[str, Any], name: str, share: float) -> np.ndarray:
+    """A column of a line's curve in the first epochs, a share of them."""
+    values = column(line["curve"], name)
+    return values[: max(1, round(share * len(values)))]
 
 
 def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:

@@ -234,26 +234,27 @@ class SearchConfig:
 
     def _check_race(self) -> None:
         """Raises `InputError` if trainings cannot be a race as they should."""
-        leave = "leave racing at 0"
-        for name, possible, rule in (
-            ("fitness", self.fitness == "speed", "racing goes by losses; use fitness=speed"),
-            (
-                "strategy",
-                self.strategy != "nsga2",
-                "racing would end all small networks; use another",
-            ),
-            (
-                "candidates_per_step",
-                self.candidates_per_step == 1,
-                "racing ends trainings one by one; use candidates_per_step=1",
-            ),
-        ):
-            check(
-                not self.evolution.racing or possible,
-                name,
-                getattr(self, name),
-                rule=f"{rule}, or {leave}",
-            )
+        if not self.evolution.racing:
+            return
+        check(
+            self.fitness == "speed",
+            "fitness",
+            self.fitness,
+            rule="racing goes by losses; use fitness=speed, or leave racing at 0",
+        )
+        check(
+            self.strategy != "nsga2",
+            "strategy",
+            self.strategy,
+            rule="racing would end all small networks; use another, or leave racing at 0",
+        )
+        check(
+            self.candidates_per_step == 1,
+            "candidates_per_step",
+            self.candidates_per_step,
+            rule="racing ends trainings one by one; use candidates_per_step=1, or leave racing "
+            "at 0",
+        )
 
     @property
     def layout_genes(self) -> bool:

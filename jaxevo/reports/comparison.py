@@ -62,7 +62,7 @@ def outcome(strategy: str, run: Run) -> Outcome:
         best = max(best, candidate.accuracy or 0.0)
         if candidate.reused is None:
             curve.append(best)
-            epochs += len(candidate.losses or ()) or run.config.training.epochs
+            epochs += candidate.epochs(run.config.training.epochs)
     individuals = [candidate.individual for candidate in run.candidates.values()]
     return Outcome(
         strategy=strategy,

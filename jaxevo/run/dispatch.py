@@ -72,8 +72,9 @@ class Dispatcher:
     def _here(self, trials: Sequence[Trial]) -> None:
         """Does as many as one step takes, and has the genome after them compiled meanwhile."""
         number = self.evaluator.config.candidates_per_step
-        now, later = trials[:number], [trial.genome for trial in trials[number:]]
-        following = next((each for each in later if each not in {t.genome for t in now}), None)
+        now = trials[:number]
+        genomes = {trial.genome for trial in now}
+        following = next((t.genome for t in trials[number:] if t.genome not in genomes), None)
         if following is not None:
             self.evaluator.expect(following)
         for trial, evaluation in zip(now, self.evaluator.evaluate_several(now), strict=True):

@@ -79,6 +79,10 @@ class Candidate:
         """The individual's; None for a failure."""
         return self.individual.fitness
 
+    def epochs(self, most: int) -> int:
+        """Those that it was trained for, of so many at most: a race may end a training early."""
+        return len(self.losses or ()) or most
+
     def metadata(self, dataset: str, seed: int) -> dict[str, Any]:
         """Metadata of the individual's genome file: its run, its size and its fitness there."""
         metadata = {"dataset": dataset, "seed": seed, "id": self.id}

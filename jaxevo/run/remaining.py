@@ -97,8 +97,8 @@ class Remaining:
 
     def _share(self, record: Candidate | Retraining) -> float:
         """The part of its epochs that a training went through: a race ends some early."""
-        losses = record.losses if isinstance(record, Candidate) else None
-        return len(losses) / self.config.training.epochs if losses else 1.0
+        most = self.config.training.epochs
+        return record.epochs(most) / most if isinstance(record, Candidate) else 1.0
 
     def training(self) -> float:
         """Seconds of a candidate's training, its measurement included."""

@@ -17,7 +17,7 @@ from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import crossover, mutate, random_genome
 from jaxevo.seeds import Stream, generator
 from jaxevo.strategies.base import Event
-from jaxevo.strategies.individual import Individual, is_valid, rank
+from jaxevo.strategies.individual import Individual, is_valid, rank, select_survivors
 
 MAX_DRAWS = 10_000  # for one candidate; the smallest tenth of genomes takes 43 at most
 
@@ -223,7 +223,7 @@ class Generational(abc.ABC):
         number = self.config.population_size
         if not self.config.racing or len(self.population) < number:
             return None
-        return sorted(self.population, key=rank)[number - 1].id
+        return select_survivors(self.population, number)[-1].id
 
     @abc.abstractmethod
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
