@@ -221,11 +221,14 @@ def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -
             raise ValueError(f"{name} is {reprlib.repr(state[name])} after {number} individuals")
     members = fields.items("population", dict)
     members += fields.items("known", dict) if "known" in state else ()
+    members += () if state["best"] is None else (fields.take("best", dict),)
     for member in members:
         known = candidates[CheckedFields("an individual", member).take("id", int)]
         recorded = known.individual.to_dict()
         if known.fitness is None or any(recorded.get(k) != v for k, v in member.items()):
             raise ValueError(f"individual {known.id} is not as in the history")
+    if state.get("told"):
+        raise ValueError("a run tells its candidates in order, so none is told before another")
     for waiting in pending:
         known = CheckedFields("a pending individual", waiting)
         rival = known.take("rival", int) if "rival" in waiting else None

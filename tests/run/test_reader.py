@@ -140,14 +140,25 @@ def test_candidates_of_a_race_have_losses_that_a_rival_can_have(tmp_path, change
         load_run(write_run(tmp_path / "wrong", raced, config=races))
 
 
+STATE = {"pending": [], "next_id": 1, "generation": 0, "population": [], "best": None, "events": []}
+
+
 @pytest.mark.parametrize("rival", [1.0, True, "1", 2, 99])
 def test_a_state_whose_rivals_cannot_be_is_refused(tmp_path, rival):
     candidates = load_run(write_run(tmp_path, table_records())).candidates
-    state = {"pending": [{"rival": rival}], "next_id": 1, "generation": 0}
-    state |= {"population": [], "events": []}
-    check_state(state | {"pending": []}, candidates)
+    check_state(STATE, candidates)
     with pytest.raises((KeyError, ValueError)):
-        check_state(state, candidates)
+        check_state(STATE | {"pending": [{"rival": rival}]}, candidates)
+
+
+def test_a_state_with_fitness_that_no_history_has_is_refused(tmp_path):
+    candidates = load_run(write_run(tmp_path, table_records())).candidates
+    first = candidates[0].individual.to_dict()
+    check_state(STATE | {"best": first, "population": [first]}, candidates)
+    better = first | {"fitness": 0.999}
+    for changes in ({"best": better}, {"population": [better]}, {"best": 1}, {"told": [better]}):
+        with pytest.raises((KeyError, ValueError)):
+            check_state(STATE | changes, candidates)
 
 
 @pytest.mark.parametrize(
