@@ -17,6 +17,8 @@ from jaxevo.datasets.values import Extent, choose_range
 from jaxevo.errors import InputError
 
 _LARGEST = 1e9  # value of a pixel
+# Parts of the values that are not 0, from which on images are of another range.
+_BELOW, _OUTSIDE = 0.1, 0.5
 _BLOCK = 1024  # rows that are converted at once, as their floats take eight times the bytes' memory
 
 
@@ -100,9 +102,15 @@ def check_range(rows: np.ndarray, values: ValueRange) -> None:
     coloured = rows[rows != 0]
     if coloured.size == 0:
         return
-    outside = np.mean((coloured < values.low) | (coloured > values.high)) > 0.5
-    fractions = values.high > 1 and coloured.min() > 0 and coloured.max() <= 1
-    if outside or (fractions and np.any(coloured % 1)):
+    below = np.mean(coloured < values.low - values.tolerance)
+    above = np.mean(coloured > values.high + values.tolerance)
+    wrong = below > _BELOW or above + below > _OUTSIDE
+    if not wrong and values.usual:
+        try:
+            values.check_scale(Extent.of(rows.clip(values.low, values.high), "X"), "X")
+        except DataError:
+            wrong = True
+    if wrong:
         raise InputError(
             f"X has values from {rows.min():g} to {rows.max():g} and the images of fit had "
             f"{values}: give both on one scale"

@@ -11,9 +11,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from jaxevo.datasets.image_files import find_images, read_image
+from jaxevo.datasets.image_files import find_images, read_images
 from jaxevo.errors import InputError, printable
 
 if TYPE_CHECKING:  # it brings JAX
@@ -87,7 +85,7 @@ def predict_files(
     files = [pathlib.Path(path) for path in paths]
     for start in range(0, len(files), _BATCH):
         part = files[start : start + _BATCH]
-        inputs = np.stack([read_image(path, classifier.form) for path in part])
+        inputs = read_images(part, classifier.form)
         for path, row in zip(part, classifier.predict_inputs(inputs), strict=True):
             probabilities = tuple(float(probability) for probability in row)
             best = int(row.argmax())

@@ -335,6 +335,10 @@ def test_later_images_are_converted_like_the_first(digits):
     assert estimator.predict(np.zeros((1, 64))).shape == (1,)  # black is on every scale
     with pytest.raises(InputError, match="values from -32 to 16 and the images of fit had 0 to 16"):
         estimator.predict(np.where(np.arange(300)[:, None] < 200, -2 * rows, rows))
+    centred = (rows - rows.mean()) / rows.std()
+    for scaled in (rows / 8 - 1, centred, rows > 8, rows // 16):
+        with pytest.raises(InputError, match="give both on one scale"):
+            estimator.predict(scaled)
     few = np.where(rows == 16, 40, rows)  # outliers become white
     np.testing.assert_array_equal(estimator.predict_proba(few), estimator.predict_proba(rows))
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from jaxevo import predictions
 from jaxevo.datasets import InputForm, load_training_data
-from jaxevo.datasets.image_files import find_images, read_image
+from jaxevo.datasets.image_files import find_images, read_images
 from jaxevo.errors import InputError
 from jaxevo.predictions import (
     Prediction,
@@ -75,6 +75,18 @@ def test_more_files_than_are_read_at_once(tmp_path, monkeypatch):
     assert [row.class_name for row in rows] == ["dark"] * 3 + ["bright"] * 2
 
 
+def test_files_of_another_range_are_refused(tmp_path):
+    """As they are among training and test images."""
+    fractions = tmp_path / "fractions.tif"
+    Image.fromarray(np.linspace(0, 1, 16, dtype=np.float32).reshape(4, 4)).save(fractions)
+    masks = [save(tmp_path / f"{k}.png", k % 2) for k in range(16)]
+    for files in ([fractions], masks):
+        with pytest.raises(InputError, match="where the training images' range is 0 to 255"):
+            list(predict_files(CLASSIFIER, files))
+    dark = list(predict_files(CLASSIFIER, masks[:5]))  # few may be as dark by chance
+    assert [row.class_name for row in dark] == ["dark"] * 5
+
+
 @pytest.mark.parametrize("method", ["stretch", "mnist_box"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_file_is_read_as_a_training_image(tmp_path, method, channels):
@@ -85,7 +97,7 @@ def test_a_file_is_read_as_a_training_image(tmp_path, method, channels):
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels.squeeze()).save(path)
     data = load_training_data(str(tmp_path), image_size=6, resize=method)
-    found = [read_image(path, data.form) for path in find_images(tmp_path / "train")]
+    found = read_images(find_images(tmp_path / "train"), data.form)
     np.testing.assert_array_equal(np.stack(found), data.images.images)
 
 
@@ -93,10 +105,10 @@ def test_colours_and_greys_become_what_the_network_takes(tmp_path):
     grey = save(tmp_path / "grey.png", 100)
     colour = tmp_path / "colour.png"
     Image.fromarray(np.full((4, 4, 3), (200, 100, 0), np.uint8)).save(colour)
-    assert read_image(grey, InputForm(4, 4, 3)).tolist() == [[[100] * 3] * 4] * 4
+    assert read_images([grey], InputForm(4, 4, 3))[0].tolist() == [[[100] * 3] * 4] * 4
     # 0.299 * 200 + 0.587 * 100 = 118.5, to even
-    assert read_image(colour, InputForm(4, 4, 1)).tolist() == [[[118]] * 4] * 4
-    assert read_image(colour, InputForm(4, 4, 3)).tolist() == [[[200, 100, 0]] * 4] * 4
+    assert read_images([colour], InputForm(4, 4, 1))[0].tolist() == [[[118]] * 4] * 4
+    assert read_images([colour], InputForm(4, 4, 3))[0].tolist() == [[[200, 100, 0]] * 4] * 4
 
 
 # Files

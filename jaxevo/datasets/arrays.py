@@ -11,20 +11,22 @@ from jaxevo.datasets.array_pixels import ArrayPixels
 from jaxevo.datasets.base import DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
+from jaxevo.datasets.npz import axes_of
 
 NAME = "arrays"  # what such data is called in records
 _PARTS = {"train": "train", "validation": "val", "test": "test"}
+_WITH_TEST = ("x_train", "y_train", "x_test", "y_test")
 _KEYS = tuple(f"{kind}_{part}" for part in _PARTS.values() for kind in "xy")
 
 
 def open_arrays(data: Any) -> Dataset:
     """Opens arrays in memory as a data set.
 
-    Data are a pair (images, labels), or a mapping of `x_train`, `y_train` and perhaps of `val` and
-    `test`.
+    Data are a pair (images, labels), two such pairs for training and test as Keras gives them, or a
+    mapping of `x_train`, `y_train` and perhaps of `val` and `test`.
 
-    Images are numbers `[M, H, W]` or `[M, H, W, C]`, labels `[M]` numbers or words. Without test
-    images there is no test split. Raises `DataError`.
+    Images are numbers `[M, H, W]`, `[M, H, W, C]` or `[M, C, H, W]`, labels `[M]` numbers or words.
+    Without test images there is no test split. Raises `DataError`.
     """
     if not isinstance(data, Mapping):
         if not isinstance(data, tuple | list) or len(data) != 2:
@@ -32,11 +34,15 @@ def open_arrays(data: Any) -> Dataset:
                 f"data is a {type(data).__name__}: give a name, a folder, an .npz file, a pair of "
                 "images and labels, or a dict of x_train, y_train, x_test and y_test"
             )
-        data = dict(zip(_KEYS, data, strict=False))
+        if all(isinstance(each, tuple) and len(each) == 2 for each in data):
+            (train, labels), (test, test_labels) = data
+            data = dict(zip(_WITH_TEST, (train, labels, test, test_labels), strict=True))
+        else:
+            data = {"x_train": data[0], "y_train": data[1]}
     _check_keys(data)
     # Read the labels of all parts, and number the classes of the training part.
     raw = {
-        role: label_names(f"y_{part}", _label_array(data[f"y_{part}"]))
+        role: label_names(f"y_{part}", _label_array(f"y_{part}", data[f"y_{part}"]))
         for role, part in _PARTS.items()
         if f"y_{part}" in data
     }
@@ -45,7 +51,7 @@ def open_arrays(data: Any) -> Dataset:
     # Check the images of each part against its labels.
     parts = {
         role: Part(
-            _pixels(f"x_{_PARTS[role]}", np.asarray(data[f"x_{_PARTS[role]}"]), len(labels)),
+            _pixels(f"x_{_PARTS[role]}", data[f"x_{_PARTS[role]}"], len(labels)),
             number_classes(f"y_{_PARTS[role]}", labels, classes, trained="y_train"),
         )
         for role, labels in raw.items()
@@ -75,20 +81,29 @@ def _check_keys(data: Mapping[str, Any]) -> None:
         raise DataError("data lacks x_train and y_train: give training images and labels")
 
 
-def _label_array(labels: Any) -> np.ndarray:
+def _array(what: str, values: Any) -> np.ndarray:
+    """Raises `DataError` for images that differ in shape, and for values that are masked."""
+    if np.ma.is_masked(values):
+        raise DataError(f"{what} has masked values: fill them")
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"{what} has parts of different shapes: make them alike") from None
+
+
+def _label_array(what: str, labels: Any) -> np.ndarray:
     """The labels as an array of numbers or words: tables give words as objects."""
-    array = np.asarray(labels)
-    return np.asarray(array.tolist()) if array.dtype == object else array
+    array = _array(what, labels)
+    return _array(what, array.tolist()) if array.dtype == object else array
 
 
-def _pixels(what: str, array: np.ndarray, num_labels: int) -> ArrayPixels:
-    if array.ndim == 3:
+def _pixels(what: str, images: Any, num_labels: int) -> ArrayPixels:
+    array = _array(what, images)
+    order = axes_of(what, array.shape)
+    if array.ndim == 4:
+        array = array.transpose([axis for axis in order if axis is not None])
+    else:
         array = array[..., None]
-    if array.ndim != 4 or array.shape[3] not in (1, 3):
-        raise DataError(
-            f"{what} has the shape {list(array.shape)}: it must be [M, H, W] or [M, H, W, C], C 1 "
-            "or 3"
-        )
     if array.dtype.kind not in "biuf":
         raise DataError(f"{what} is of type {array.dtype}: use numbers")
     check_image_array(what, array.shape)

@@ -18,7 +18,7 @@ from jaxevo.datasets.splits import fixed_test_part
 from jaxevo.datasets.values import ValueRange, parse_range
 
 _LARGEST_OWN = 256  # pixels a side; larger images are made smaller unless an image_size is given
-# Sides for images of differing sizes: the largest that half of the sizes reach.
+# Sides for images of differing sizes: the largest that half of the images reach.
 _CHOSEN_SIDES = (64, 48, 32, 28, 16, 8)
 
 
@@ -108,6 +108,7 @@ class Dataset:
     # True: a fixed part of the training images becomes the test split where there is none.
     splits_test: bool = True
     fixed_test: bool = False  # `test` is a fixed part of images that come without an official split
+    published: bool = False  # known by name, so that its test images are known to be readable
 
     @property
     def whole(self) -> bool:
@@ -130,6 +131,14 @@ class Dataset:
             num_test=len(test),
             fixed_test=True,
         )
+
+    def check_test(self, form: InputForm, options: ReadOptions) -> None:
+        """Reads the test images of a person's data, and forgets them.
+
+        Raises `DataError` for what a test could not use, which a search would find at its end.
+        """
+        if self.test is not None and not self.published:
+            self.test().read(form, options)
 
     def read_test(self) -> Part:
         """The test split of `divided` data."""
@@ -158,10 +167,10 @@ def make_form(measured: Measured, image_size: int, resize: str) -> tuple[InputFo
     )
     if not image_size:
         height, width = smallest
-        if len(measured.sides) > 1 or max(largest) > _LARGEST_OWN:
+        if smallest != largest or max(largest) > _LARGEST_OWN or len(set(measured.sides)) > 1:
             height = width = _suitable_side(measured.sides)
             note = f"images {spread} made {height}x{width} (image_size=... chooses another size)"
-    elif measured.sides != ((height, width),):
+    elif set(measured.sides) != {(height, width)}:
         note = f"images {spread} made {height}x{width}"
     form = InputForm(height, width, measured.channels, resize, measured.values, measured.background)
     return form, note
@@ -173,7 +182,7 @@ def _suitable_side(sides: Sequence[tuple[int, int]]) -> int:
     fitting = [side for side in _CHOSEN_SIDES if side <= shorter]
     if not fitting:
         raise DataError(
-            f"the images differ in size and half of the sizes are under {_CHOSEN_SIDES[-1]} "
+            f"the images differ in size and half of them are under {_CHOSEN_SIDES[-1]} "
             "pixels: give an image_size"
         )
     return fitting[0]

@@ -19,6 +19,7 @@ _ALLOWANCE = 1 << 30  # bytes of pixels; drawings of even colours have 100 times
 _NAMED = 5  # unreadable files in a message
 _CONTRAST_IMAGES = 200  # that decide on the background
 _SURE = 16  # no 8-bit image with a larger value is stored in a smaller range than 0 to 255
+_HALF = 127  # and no image of 16 bits, of which 8 are read, uses fewer bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,7 @@ class FilePixels:
             raise DataError(
                 f"{self.what} has no image that can be read; the first, {_reason(self.pictures[0])}"
             )
-        sides = tuple(sorted({(header.height, header.width) for _, header in headers}))
+        sides = tuple(sorted((header.height, header.width) for _, header in headers))
         channels = 1 if all(header.grey for _, header in headers) else 3
         transparent = [picture for picture, header in headers if header.transparent]
         values = values or self._values(headers)
@@ -58,6 +59,8 @@ class FilePixels:
                 f"{depths[False]} has 8 bits a pixel and {depths[True]} 16: save all images with "
                 "the same depth"
             )
+        halved = next((picture for picture, header in headers if header.halved), None)
+        sure = _SURE if halved is None else _HALF
         extent = None
         for picture, header in headers:
             decoded = _decoded_or_none(picture)
@@ -65,8 +68,13 @@ class FilePixels:
                 continue
             found = Extent.of(decoded[0][None], str(picture))
             extent = found if extent is None else extent | found
-            if not header.deep and extent.high > _SURE:
+            if not header.deep and extent.high > sure:
                 return BYTES
+        if halved is not None:
+            raise DataError(
+                f"{halved} has 16 bits a channel, of which 8 are read, and no value in the upper "
+                "half of their range: save all images with 8 bits a channel"
+            )
         return choose_range(extent, self.what) if extent else BYTES
 
     def read(self, form: InputForm, skip_unreadable: bool, progress: Progress) -> Read:

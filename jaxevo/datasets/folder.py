@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import os
 import pathlib
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,13 +21,16 @@ from jaxevo.datasets.base import DataError
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular, read_errors
+from jaxevo.datasets.labels import lacking
 from jaxevo.datasets.pictures import SUFFIXES
+from jaxevo.errors import printable
 
 SPLITS = {
     "train": ("train", "training"),
     "validation": ("val", "valid", "validation", "dev"),
     "test": ("test", "testing"),
 }
+_BEGINNINGS = (("train", "train"), ("test", "test"), ("validation", "val"))  # of words for splits
 _REMEDY = "replace or remove it"
 
 
@@ -68,7 +72,7 @@ class _Listing:
 def open_folder(folder: pathlib.Path) -> Dataset:
     """Lists the image files.
 
-    Raises `DataError` if it is no such folder, or a split lacks a class.
+    Raises `DataError` if it is no such folder, or a split has a class that cannot be learned.
     """
     passed = PassedOver()
     with read_errors(folder, "check that you may read it"):
@@ -83,19 +87,21 @@ def open_folder(folder: pathlib.Path) -> Dataset:
                 listing.part(listing.class_names),
                 notes=passed.notes(),
             )
-        listings = {role: _list_classes(place, folder, passed) for role, place in places.items()}
-    # All splits must have the classes of the training images.
+        listings = {
+            role: _list_classes(place, folder, passed, fewest=2 if role == "train" else 1)
+            for role, place in places.items()
+        }
+    # The training images decide the classes; the other splits may lack some.
     names = listings["train"].class_names
     for role, listing in listings.items():
-        _check_same_classes(
-            folder,
-            places["train"].name,
-            names,
-            other=places[role].name,
-            other_names=listing.class_names,
-        )
+        if odd := sorted(set(listing.class_names) - set(names)):
+            raise DataError(
+                f"{folder} has the class {odd[0]} in {places[role].name}/ but not in "
+                f"{places['train'].name}/: use the same classes in both"
+            )
     parts = {role: listing.part(names) for role, listing in listings.items()}
     test = parts.get("test")
+    notes = [note for role in parts for note in lacking(parts[role].labels, names, role)]
     return Dataset(
         str(folder),
         names,
@@ -103,8 +109,13 @@ def open_folder(folder: pathlib.Path) -> Dataset:
         parts.get("validation"),
         None if test is None else lambda: test,
         0 if test is None else len(test),
-        passed.notes(),
+        (*notes, *passed.notes()),
     )
+
+
+def holds_training_classes(folder: pathlib.Path) -> bool:
+    """True if there are class folders in the folder's `train/`."""
+    return any(role_of(path.name) == "train" and _subfolders(path) for path in _subfolders(folder))
 
 
 def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathlib.Path]:
@@ -126,6 +137,7 @@ def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathli
             raise DataError(
                 f"{folder} has {found['test'].name}/ but no train/ with class folders: add it"
             )
+        _check_no_splits_as_classes(folder, others)
         return {}
     # Other folders beside the splits are passed over, which is noted.
     for path in others:
@@ -140,6 +152,26 @@ def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathli
 def role_of(name: str) -> str | None:
     """The split that a folder or a file of that name holds."""
     return next((role for role, names in SPLITS.items() if name.casefold() in names), None)
+
+
+def _check_no_splits_as_classes(folder: pathlib.Path, classes: Sequence[pathlib.Path]) -> None:
+    """Raises `DataError` for `train/*.jpg`, `test/*.jpg`, and for `cats_train/`, `cats_test/`.
+
+    The network would learn to tell training images from test images.
+    """
+    splits: dict[str, str] = {}  # a folder that is called so, by role
+    seeming = 0
+    for path in classes:
+        words = re.findall(r"[a-z]+", path.name.casefold())
+        roles = {role for role, begin in _BEGINNINGS if any(w.startswith(begin) for w in words)}
+        seeming += bool(roles)
+        splits |= {role: path.name for role in roles}
+    if len(splits) > 1 and 2 * seeming >= len(classes):
+        named = " and ".join(f"{name}/" for name in sorted(splits.values()))
+        raise DataError(
+            f"{folder} has {named}, which seem to be no classes but splits: call them train/ and "
+            "test/, and give each a folder for each class"
+        )
 
 
 def _check_no_splits_inside(folder: pathlib.Path, listing: _Listing) -> None:
@@ -160,17 +192,24 @@ def _subfolders(folder: pathlib.Path) -> list[pathlib.Path]:
     )
 
 
-def _list_classes(folder: pathlib.Path, root: pathlib.Path, passed: PassedOver) -> _Listing:
+def _list_classes(
+    folder: pathlib.Path, root: pathlib.Path, passed: PassedOver, *, fewest: int = 2
+) -> _Listing:
+    """The classes in a folder, of which there must be so many."""
     check_inside(folder, root)
     paths: list[pathlib.Path] = []
     labels: list[int] = []
     classes = _subfolders(folder)
-    if len(classes) < 2:
+    if len(classes) < fewest:
         raise DataError(
             f"{folder} has {len(classes)} class folders: put each class's images into a folder of "
             "its own"
         )
     for label, class_folder in enumerate(classes):
+        if printable(class_folder.name) != class_folder.name:
+            raise DataError(
+                f"{class_folder} has a name with characters that cannot be shown: rename it"
+            )
         images = _list_images(class_folder, root, passed)
         if not images:
             raise DataError(
@@ -234,21 +273,4 @@ def check_inside(path: pathlib.Path, root: pathlib.Path) -> None:
     if path != root and path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
         raise DataError(
             f"{path} is a link that leads out of {root}: put the images themselves there"
-        )
-
-
-def _check_same_classes(
-    folder: pathlib.Path,
-    train: str,
-    names: Sequence[str],
-    *,
-    other: str,
-    other_names: Sequence[str],
-) -> None:
-    odd = sorted(set(names) ^ set(other_names))
-    if odd:
-        has, lacks = (train, other) if odd[0] in names else (other, train)
-        raise DataError(
-            f"{folder} has the class {odd[0]} in {has}/ but not in {lacks}/: use the same classes "
-            "in both"
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.folder import check_inside
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.pictures import SUFFIXES
+from jaxevo.datasets.values import Extent
 
 _REMEDY = "replace or remove it"
 
@@ -43,18 +46,27 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def read_image(path: pathlib.Path, form: InputForm) -> np.ndarray:
-    """Reads an image file as a network's input.
+def read_images(paths: Sequence[pathlib.Path], form: InputForm) -> np.ndarray:
+    """Reads image files as a network's inputs.
 
     Args:
-        path: The file.
+        paths: At least one file.
         form: How any image becomes an input of the network.
 
     Returns:
-        uint8 `[*form.image_shape]`.
+        uint8 `[len(paths), *form.image_shape]`.
 
     Raises:
-        DataError: It is no image that can be read, or it does not fit the training images.
+        DataError: One is no image that can be read, or they were stored in another range of values
+            than the training images.
     """
-    check_regular(path, _REMEDY)
-    return read_input(path, form)[0]
+    inputs = np.empty((len(paths), *form.image_shape), np.uint8)
+    extents: list[Extent] = []
+    for k, path in enumerate(paths):
+        check_regular(path, _REMEDY)
+        inputs[k], extent = read_input(path, form)
+        form.values.check_scale(extent, str(path))
+        extents.append(extent)
+    what = f"{paths[0]} and {len(paths) - 1} more"
+    form.values.check_scale(functools.reduce(Extent.__or__, extents), what)
+    return inputs

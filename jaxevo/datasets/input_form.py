@@ -99,6 +99,10 @@ class InputForm:
 
         The array is in the training images' range.
         """
+        if array.ndim == 3 and array.shape[2] in (1, 3):
+            raise DataError(
+                f"{what} of shape {list(array.shape)} are one image: give it as image[None]"
+            )
         values = array[..., None] if array.ndim == 3 else array
         if (
             values.ndim != 4

@@ -65,7 +65,8 @@ def load_search_data(
         options: What a person says about the images.
 
     Returns:
-        The images; the test split is neither in them nor looked at.
+        The images. The test split is not among them; that of a person's data is read, to refuse
+        now what a test could not use.
 
     Raises:
         DataError: The data cannot be had or not be divided like that.
@@ -82,6 +83,7 @@ def load_search_data(
     _check_sizes(image_size, resize)
     opened = open_dataset(dataset, data_dir).divided()
     read = _read_train(opened, image_size, resize, options=options)
+    opened.check_test(read.form, options)
     # Take the data's own validation split, or split one off the training images.
     rest, notes = np.arange(len(read.images)), list(read.notes)
     if opened.validation is not None:
@@ -190,7 +192,9 @@ def load_test_data(
         if image_shape:
             height, width, channels = image_shape
             form = dataclasses.replace(form, height=height, width=width, channels=channels)
-    return _read_test(opened, form, class_names or opened.class_names, options=options).images
+    names = class_names or opened.class_names
+    images = _read_test(opened, form, names, options=options).images
+    return dataclasses.replace(images, class_names=names)
 
 
 def load_scored_data(
@@ -317,7 +321,7 @@ def _summary(
         num_train,
         num_validation,
         opened.num_test,
-        len(opened.class_names),
+        opened.class_names,
         validation_from,
         test_from or own,
         form,

@@ -152,7 +152,7 @@ def _labels(path: pathlib.Path, key: str) -> np.ndarray:
 def _pixels(path: pathlib.Path, key: str, num_labels: int) -> ArrayPixels:
     what = f"{path}, {key},"
     header = _header(path, key, "biuf")
-    order = _order(what, header.shape)
+    order = axes_of(what, header.shape)
     images, height, width, channels = (1 if axis is None else header.shape[axis] for axis in order)
     check_image_array(what, (images, height, width, channels))
     if images != num_labels:
@@ -162,7 +162,7 @@ def _pixels(path: pathlib.Path, key: str, num_labels: int) -> ArrayPixels:
     )
 
 
-def _order(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
+def axes_of(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
     """The axes of images, rows, columns and channels; `None`: there is no such axis."""
     if len(shape) == 3:
         return 0, 1, 2, None

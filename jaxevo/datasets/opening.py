@@ -10,7 +10,7 @@ from typing import Any
 from jaxevo.datasets.arrays import open_arrays
 from jaxevo.datasets.base import DataError
 from jaxevo.datasets.dataset import Dataset
-from jaxevo.datasets.folder import open_folder
+from jaxevo.datasets.folder import holds_training_classes, open_folder
 from jaxevo.datasets.npz import open_npz
 from jaxevo.datasets.published import open_digits, open_published
 from jaxevo.datasets.sources import SOURCES
@@ -51,11 +51,13 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
         return open_arrays(data)
     dataset = os.fspath(data)
     name = _ALIASES.get(dataset, dataset)
-    if name == "digits":
-        return open_digits()
-    if name in SOURCES:
-        return open_published(SOURCES[name], data_dir)
-    return dataclasses.replace(_open_path(dataset), name=dataset)
+    if name not in NAMES:
+        return dataclasses.replace(_open_path(dataset), name=dataset)
+    opened = open_digits() if name == "digits" else open_published(SOURCES[name], data_dir)
+    if not os.path.exists(dataset):
+        return opened
+    note = f"passed over: the path {dataset} here, which ./{dataset} would mean"
+    return dataclasses.replace(opened, notes=(*opened.notes, note))
 
 
 def _open_path(dataset: str) -> Dataset:
@@ -63,7 +65,13 @@ def _open_path(dataset: str) -> Dataset:
     suffix = path.suffix.lower()
     if os.path.isdir(path):
         tables = tables_in(path)
-        return open_tables(str(path), tables) if "train" in tables else open_folder(path)
+        if "train" not in tables:
+            return open_folder(path)
+        if not holds_training_classes(path):
+            return open_tables(str(path), tables)
+        opened = open_folder(path)
+        note = f"passed over: {tables['train'][0].name}, as there are folders of classes"
+        return dataclasses.replace(opened, notes=(*opened.notes, note))
     if os.path.isfile(path):
         if suffix == ".npz":
             return open_npz(path)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, TiffImagePlugin
 
 from jaxevo.datasets.base import DataError
 
@@ -30,6 +30,7 @@ _COLOUR = {"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
 _MAX_PIXELS = 90_000_000  # of an image that is decoded whole
 _MAX_DRAFT_PIXELS = 170_000_000  # of a JPEG that is decoded to a fraction of its size
 _ORIENTATION = 0x0112  # the EXIF tag
+_PHOTOMETRIC, _SAMPLE_FORMAT = 262, 339  # tags of TIFF
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,24 +59,19 @@ class Header:
     grey: bool
     deep: bool
     transparent: bool
+    halved: bool  # stored with 16 bits a channel, of which Pillow reads the upper 8
 
 
 def read_header(picture: Picture) -> Header:
     """Reads an image file's header, without decoding a pixel."""
     with _opened(picture) as image:
         width, height = image.size
-        if image.mode not in _GREY | _DEEP | _COLOUR:
-            raise DataError(
-                f"{picture} has pixels of the kind {image.mode}: save it with 8 bits a channel"
-            )
+        raw = _raw(image)  # asked first, as what follows may load the image
         if _turned(image):
             width, height = height, width
-        deep = image.mode in _DEEP
-        if deep and image.has_transparency_data:
-            raise DataError(
-                f"{picture} has transparent pixels of 16 bits: save it with 8 bits a channel"
-            )
-        return Header(height, width, deep or image.mode in _GREY, deep, image.has_transparency_data)
+        deep, transparent = image.mode in _DEEP, image.has_transparency_data
+        grey = deep or image.mode in _GREY
+        return Header(height, width, grey, deep, transparent, not deep and ";16" in raw)
 
 
 def decode(
@@ -108,6 +104,12 @@ def decode(
         return pixels[..., :-1], None if opacity.min() == 1 else opacity
 
 
+def _raw(image: Image.Image) -> str:
+    """Pillow's name for the pixels as they lie in the file, if it tells."""
+    arguments = image.tile[0].args if image.tile else ""
+    return str(arguments[0] if isinstance(arguments, tuple) else arguments)
+
+
 def _turned(image: Image.Image) -> bool:
     # Pillow turns TIFF itself.
     return image.format != "TIFF" and image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
@@ -125,6 +127,7 @@ def _opened(picture: Picture) -> Iterator[Image.Image]:
         try:
             with Image.open(file, formats=_FORMATS) as image:
                 _check_pixels(picture, image)
+                _check_kind(picture, image)
                 yield image
         except DataError:
             raise
@@ -141,3 +144,23 @@ def _check_pixels(picture: Picture, image: Image.Image) -> None:
         raise DataError(
             f"{picture} has {height} x {width} pixels: make it at most {limit // 10**6} million"
         )
+
+
+def _check_kind(picture: Picture, image: Image.Image) -> None:
+    """Raises `DataError` for pixels that Pillow does not give as they are meant."""
+    if image.mode not in _GREY | _DEEP | _COLOUR:
+        raise DataError(
+            f"{picture} has pixels of the kind {image.mode}: save it in grey or RGB with 8 bits a "
+            "channel"
+        )
+    tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else {}
+    deep = image.mode in _DEEP
+    if deep and image.has_transparency_data:
+        wrong = "transparent pixels of 16 bits"
+    elif deep and tags.get(_PHOTOMETRIC) == 0:
+        wrong = "pixels of 16 bits whose 0 is white"
+    elif not deep and 2 in np.atleast_1d(tags.get(_SAMPLE_FORMAT, 1)):
+        wrong = "signed pixels of 8 bits"
+    else:
+        return
+    raise DataError(f"{picture} has {wrong}: save it with 8 bits a channel")

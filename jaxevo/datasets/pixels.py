@@ -22,7 +22,8 @@ Progress = Callable[[int, int], None]  # images done, of how many
 class Measured:
     """Measurements of the training images."""
 
-    sides: tuple[tuple[int, int], ...]  # the different heights and widths
+    # Heights and widths, sorted: of each image, or once if all are alike.
+    sides: tuple[tuple[int, int], ...]
     channels: int
     values: ValueRange
     background: str

@@ -32,6 +32,7 @@ def open_published(source: Source, data_dir: str | None) -> Dataset:
         test=lambda: _part(source.name, _read(source, data_dir, "test")),
         num_test=count_published(source, data_dir, "test"),
         notes=notes,
+        published=True,
     )
 
 
@@ -42,7 +43,7 @@ def open_digits() -> Dataset:
     images, labels = load_digits(return_X_y=True)
     pixels = np.round(images.reshape(-1, 8, 8, 1) * (255 / 16)).astype(np.uint8)
     part = _part("digits", Images(pixels, labels.astype(np.int32)))
-    return Dataset("digits", tuple("0123456789"), part)
+    return Dataset("digits", tuple("0123456789"), part, published=True)
 
 
 def _part(name: str, images: Images) -> Part:

@@ -6,6 +6,8 @@ import dataclasses
 
 from jaxevo.datasets.input_form import InputForm
 
+_SHOWN = 4  # class names
+
 
 @dataclasses.dataclass(frozen=True)
 class DataSummary:
@@ -16,7 +18,7 @@ class DataSummary:
         num_train: Images to train on; 0: none are used.
         num_validation: Images that measure fitness; 0: none are used.
         num_test: Images of the test split.
-        num_classes: Number of classes.
+        class_names: The classes.
         validation_from: Where the validation images are from.
         test_from: Where the test images are from.
         form: How any image becomes an input.
@@ -27,7 +29,7 @@ class DataSummary:
     num_train: int
     num_validation: int
     num_test: int
-    num_classes: int
+    class_names: tuple[str, ...]
     validation_from: str
     test_from: str
     form: InputForm
@@ -42,7 +44,15 @@ class DataSummary:
             counts.append(f"{self.num_validation:,} for validation ({self.validation_from})")
         if self.num_test:
             counts.append(f"{self.num_test:,} for the test ({self.test_from})")
-        line = (
-            f"{self.name}: {', '.join(counts)}, {self.num_classes} classes, {self.form.describe()}"
-        )
+        classes = _describe_classes(self.class_names)
+        line = f"{self.name}: {', '.join(counts)}, {classes}, {self.form.describe()}"
         return "; ".join([line, *self.notes])
+
+
+def _describe_classes(names: tuple[str, ...]) -> str:
+    """How many, and the first of them: by these a person sees what was taken for a class."""
+    number = len(names)
+    if names == tuple(map(str, range(number))):
+        return f"{number} classes (0 to {number - 1})"
+    more = ", ..." if number > _SHOWN else ""
+    return f"{number} classes ({', '.join(names[:_SHOWN])}{more})"

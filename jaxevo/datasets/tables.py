@@ -14,7 +14,7 @@ import math
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -63,13 +63,15 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     """Reads the tables of each split; `tables` has at least those of "train"."""
     passed = PassedOver()
     read: dict[str, tuple[Pixels, np.ndarray, tuple[str, ...]]] = {}
+    notes: list[str] = []
     # Read the tables of each split; a test table without labels is passed over.
     for role, paths in tables.items():
         tabled = [_read_table(path) for path in paths]
-        if role != "train" and any(labels is None for _, labels, _ in tabled):
+        if role != "train" and any(table.labels is None for table in tabled):
             passed.add(f"files without a label column for {role}", paths[0].name, len(paths))
             continue
         read[role] = _joined(paths, tabled)
+        notes += [table.note for table in tabled if table.note]
     # The training tables decide the classes.
     pixels, raw, names = read["train"]
     classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw)
@@ -84,7 +86,7 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
         parts[role] = Part(
             pixels, number_classes(what, raw, classes, trained=str(tables["train"][0]))
         )
-    notes = [note for role in parts for note in lacking(parts[role].labels, class_names, role)]
+    notes += [note for role in parts for note in lacking(parts[role].labels, class_names, role)]
     test = parts.get("test")
     return Dataset(
         name,
@@ -97,14 +99,16 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     )
 
 
-_Table = tuple[Pixels, np.ndarray | None, tuple[str, ...]]
+class _Table(NamedTuple):
+    """A table's images and labels, the class names that the file has, and what to say of it."""
+
+    pixels: Pixels
+    labels: np.ndarray | None  # None: no column has them
+    class_names: tuple[str, ...] = ()
+    note: str = ""
 
 
 def _read_table(path: pathlib.Path) -> _Table:
-    """The images, the labels, and the class names of a table.
-
-    Labels are `None` if no column has them; class names are as the file says.
-    """
     check_regular(path, _REMEDY)
     try:
         return _read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)
@@ -120,40 +124,38 @@ def _joined(
     paths: Sequence[pathlib.Path], tabled: Sequence[_Table]
 ) -> tuple[Pixels, np.ndarray, tuple[str, ...]]:
     labels = []
-    for path, (_, found, names) in zip(paths, tabled, strict=True):
-        if found is None:
+    for path, table in zip(paths, tabled, strict=True):
+        if table.labels is None:
             raise DataError(
                 f"{path} has no label column ({', '.join(_LABEL_COLUMNS)}): name one of its "
                 "columns so"
             )
-        if names != tabled[0][2] or (labels and found.dtype.kind != labels[0].dtype.kind):
+        kinds = {each.dtype.kind for each in [table.labels, *labels]}
+        if table.class_names != tabled[0].class_names or len(kinds) > 1:
             raise DataError(f"{path} has other classes than {paths[0]}: use the same in both")
-        labels.append(found)
-    first = tabled[0][0]
+        labels.append(table.labels)
+    first = tabled[0].pixels
     if len(tabled) > 1:
-        pictures = [pixels.pictures for pixels, _, _ in tabled if isinstance(pixels, FilePixels)]
+        pictures = [
+            table.pixels.pictures for table in tabled if isinstance(table.pixels, FilePixels)
+        ]
         if len(pictures) < len(tabled):
             raise DataError(
                 f"{paths[1]} is a second table for one split: join them into one CSV file"
             )
         first = FilePixels(str(paths[0]), sum(pictures, ()))
-    return first, np.concatenate(labels), tabled[0][2]
+    return first, np.concatenate(labels), tabled[0].class_names
 
 
 def _read_csv(path: pathlib.Path) -> _Table:
     import pyarrow as pa
     from pyarrow import csv
 
-    # Tell label and pixels apart; the pixels must be a square.
+    # Tell label and pixels apart.
     columns, has_names = _csv_columns(path)
     label = _label_column(columns) if has_names else columns[0]
     pixels = [name for name in columns if name != label]
-    side = math.isqrt(len(pixels))
-    if side**2 != len(pixels) or side < 2:
-        raise DataError(
-            f"{path} has {len(pixels)} columns beside the label, which is no square number of "
-            "pixels: leave other columns out, or save the images as .npz"
-        )
+    side = _check_pixel_columns(path, pixels)
     # Read in blocks, so that the size is checked before all of it is held.
     reader = csv.open_csv(
         path,
@@ -173,24 +175,61 @@ def _read_csv(path: pathlib.Path) -> _Table:
     if not rows:
         raise DataError(f"{path} has no rows: use a file with at least one image")
     images = ArrayPixels.of(str(path), np.concatenate(blocks))
-    return images, label_names(str(path), np.concatenate(labels)) if labels else None, ()
+    if not labels:
+        return _Table(images, None)
+    found = np.concatenate(labels)
+    if has_names and found.dtype.kind == "U" and label in found:
+        raise DataError(f"{path} has its first line twice: leave the second one out")
+    note = "" if has_names else f"{path} has no names of columns: the first is taken for the label"
+    return _Table(images, label_names(str(path), found), note=note)
+
+
+def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
+    """The side of the square images whose pixels have these columns.
+
+    Raises `DataError` unless their number is a square and numbers in their names rise.
+    """
+    side = math.isqrt(len(names))
+    if side**2 != len(names) or side < 2:
+        raise DataError(
+            f"{path} has {len(names)} columns beside the label, which is no square number of "
+            "pixels: put commas between the columns, leave out those that are no pixels, or save "
+            "the images as .npz"
+        )
+    if second := _label_column(names):
+        raise DataError(f"{path} has two columns for labels, {second} is one: leave one of them")
+    numbers = [[int(digits) for digits in re.findall(r"\d+", name)] for name in names]
+    if all(numbers) and numbers != sorted(numbers):
+        raise DataError(
+            f"{path} has the columns of its pixels in another order than their names' numbers: "
+            "sort the columns"
+        )
+    return side
 
 
 def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool]:
     """The columns' names, made up where the first line has none, and whether it has them."""
     with path.open("rb") as file:
         line = file.readline(_MAX_LINE)
+    if b"\0" in line:
+        raise DataError(f"{path} is no text in UTF-8: {_REMEDY} as CSV in UTF-8")
     names = [name.strip().strip('"') for name in line.decode("utf-8-sig", "replace").split(",")]
     if not line.endswith(b"\n") or len(names) > _MAX_COLUMNS:
         raise DataError(
             f"{path} has no first line of at most {_MAX_COLUMNS:,} columns: {_REMEDY} as CSV with "
             "commas"
         )
-    if len(set(names)) == len(names) and not all(
-        re.fullmatch(r"-?[\d.]+", name) for name in names[1:]
-    ):
+    named = _label_column(names) or not all(_is_number(name) for name in names[1:])
+    if len(set(names)) == len(names) and named:
         return names, True
     return [f"column {i}" for i in range(len(names))], False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _label_column(columns: Sequence[str]) -> str:
@@ -234,7 +273,7 @@ def _read_parquet(path: pathlib.Path) -> _Table:
         if label:
             labels.append(_no_nulls(path, batch.column(label), label))
     raw = label_names(str(path), np.concatenate(labels)) if labels else None
-    return FilePixels(str(path), tuple(pictures)), raw, _class_names(schema, label)
+    return _Table(FilePixels(str(path), tuple(pictures)), raw, _class_names(schema, label))
 
 
 def _image_column(path: pathlib.Path, schema: pyarrow.Schema) -> str:

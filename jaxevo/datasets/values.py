@@ -68,6 +68,11 @@ class ValueRange:
         return f"{self.low:g} to {self.high:g}"
 
     @property
+    def usual(self) -> bool:
+        """True if images are often stored so, and not only those of a scaler."""
+        return (self.low, self.high) == (-1, 1) or (self.low == 0 and self.high in _TOPS)
+
+    @property
     def tolerance(self) -> float:
         """Tolerance for a fraction outside the range: half a step of 255.
 
@@ -103,8 +108,8 @@ class ValueRange:
     def _refusal(self, extent: Extent, what: str) -> str:
         return (
             f"{what} has values from {extent.low:g} to {extent.high:g}, where the training images' "
-            f"range is {self}: store all in one range, or give the own range of other data by "
-            "test_pixel_range"
+            f"range is {self}: store all in one range, or name it by pixel_range (that of other "
+            "data by test_pixel_range)"
         )
 
     def to_bytes(self, values: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images, InputForm
+from jaxevo.datasets.class_names import map_classes
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError, printable
 from jaxevo.files import home_expanded, write_bytes
@@ -257,6 +258,8 @@ class Classifier:
         if isinstance(images, Images):
             pixels = check_images(images.images, self.image_shape)
             numbers = images.labels
+            if images.class_names not in ((), self.class_names):
+                numbers = map_classes(images.class_names, self.class_names, "images")[numbers]
         else:
             pixels = check_images(images, self.image_shape, self.source.form)
             numbers = class_numbers([] if labels is None else labels, self.class_names)

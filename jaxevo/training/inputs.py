@@ -23,11 +23,11 @@ def check_images(
     """The images as a network takes them.
 
     Args:
-        images: uint8 from 0 to 255, `[M, H, W, C]`; `[M, H, W]` is enough for one channel. A single
-            image is `[H, W, C]`, or `[H, W]` for one channel.
+        images: Numbers in the training images' range, `[M, H, W, C]`; `[M, H, W]` is enough for one
+            channel. A single image is `[H, W, C]`, or `[H, W]` for one channel.
         image_shape: The network's height, width and channels.
-        form: How stored images become inputs: pixels then lie in the training images' range, such
-            as 0 to 1, and are boxed if those were. None: images are inputs already, or bytes.
+        form: How stored images become inputs: images are boxed if the training images were. None:
+            they are inputs already, uint8 from 0 to 255.
 
     Returns:
         uint8 `[M, H, W, C]`, M = 1 for a single image.
@@ -60,11 +60,14 @@ def check_images(
             f"[M, {_sides(image_shape)}]: {remedy}"
         )
     # Convert stored values as the training images were converted.
-    if form is not None and (form.values != BYTES or form.resize != "stretch"):
-        return form.from_array(array)
-    if array.dtype != np.uint8:
+    if form is None:
+        if array.dtype != np.uint8:
+            raise InputError(f"images are {_scale(array)}")
+        return array
+    # A few bytes of 0 and 1 may be a dark image; of another type they are black and white.
+    if form.values == BYTES and array.dtype != np.uint8 and array.max(initial=0) == 1:
         raise InputError(f"images are {_scale(array)}")
-    return array
+    return form.from_array(array)
 
 
 def _sides(image_shape: tuple[int, int, int]) -> str:
@@ -78,7 +81,7 @@ def _scale(array: np.ndarray) -> str:
         return f"bool and {expected}: use images * np.uint8(255)"
     low, high = (array.min(), array.max()) if array.size else (0, 0)
     found = f"{array.dtype} from {low:g} to {high:g} and {expected}"
-    if array.dtype.kind == "f" and 0 <= low and high <= 1:
+    if 0 <= low and high <= 1:
         return f"{found}: use np.round(255 * images).astype(np.uint8)"
     if 0 <= low and high <= 255:
         return f"{found}: use np.round(images).astype(np.uint8) if 255 is white"

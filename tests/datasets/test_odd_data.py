@@ -7,6 +7,8 @@ Most sets are made of the same 40 images of two classes, stored in another way.
 from __future__ import annotations
 
 import pathlib
+import struct
+import zlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -24,7 +26,15 @@ from builders_data import (
 )
 from PIL import Image
 
-from jaxevo.datasets import ReadOptions, ValueRange, load_test_data, load_training_data
+from jaxevo.datasets import (
+    ReadOptions,
+    ValueRange,
+    load_search_data,
+    load_test_data,
+    load_training_data,
+)
+from jaxevo.datasets.opening import open_dataset
+from jaxevo.datasets.splits import fixed_test_part
 
 pytestmark = pytest.mark.usefixtures("offline")
 GREY, COLOUR = make_images(40, (12, 12)), make_images(40, (12, 12, 3), 1)
@@ -205,7 +215,39 @@ def csv_of_words(root: pathlib.Path) -> Made:
 def csv_without_header(root: pathlib.Path) -> Made:
     for part in ("train", "test"):
         (root / f"{part}.csv").write_text(csv_text(GREY, LABELS, header=False))
+    return Made(GREY, ("0", "1"), note="train.csv has no names of columns: the first is taken for")
+
+
+def csv_of_numbered_columns(root: pathlib.Path) -> Made:
+    """As pandas names them: `label,0,1,2,...`."""
+    for part in ("train", "test"):
+        text = csv_text(GREY, LABELS, header=False)
+        (root / f"{part}.csv").write_text(f"label,{','.join(map(str, range(144)))}\n{text}")
     return Made(GREY, ("0", "1"))
+
+
+def csv_of_exponents(root: pathlib.Path) -> Made:
+    """As `numpy.savetxt` writes them."""
+    for part in ("train", "test"):
+        np.savetxt(
+            root / f"{part}.csv", np.hstack([LABELS[:, None], GREY.reshape(40, -1)]), delimiter=","
+        )
+    return Made(GREY, ("0", "1"))
+
+
+def folders_beside_a_table(root: pathlib.Path) -> Made:
+    for part in ("train", "test"):
+        write_folder(root / part, GREY, LABELS)
+    (root / "train.csv").write_text("id,label\n0,a\n")
+    return Made(GREY, ("a", "b"), note="passed over: train.csv, as there are folders of classes")
+
+
+def one_large_image(root: pathlib.Path) -> Made:
+    """The size of most images decides, not that of the different sizes."""
+    for part in ("train", "test"):
+        write_folder(root / part, even([200] * 39, 16), LABELS[:39])
+        Image.new("L", (300, 300), 200).save(root / part / "b" / "large.png")
+    return Made(even([200] * 40, 16), ("a", "b"))
 
 
 def hub_parquet(root: pathlib.Path) -> Made:
@@ -337,6 +379,7 @@ READ: list[Callable[[pathlib.Path], Made]] = [
     *(csv_without_header, hub_parquet, parquet_of_words, emnist, four_dimensions, jfif),
     *(own_validation, validation_without_test, nested_folders, differing_sizes),
     *(other_files_between, deep_tiff, opaque, one_image_of_a_class, names_of_many_kinds),
+    *(csv_of_numbered_columns, csv_of_exponents, folders_beside_a_table, one_large_image),
 ]
 
 
@@ -459,6 +502,58 @@ REFUSED: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
         lambda root: save(root, x_train=GREY, y_train=LABELS + 0.5),
         ("y_train", "no whole numbers"),
     ),
+    "splits without class folders": (
+        lambda root: folder_of(root, {"train": list(GREY), "test": list(GREY)}),
+        ("test/ and train/", "no classes but splits", "a folder for each class"),
+    ),
+    "splits of other names": (
+        lambda root: folder_of(root, {"training_set": list(GREY), "test_set": list(GREY)}),
+        ("test_set/ and training_set/", "call them train/ and test/"),
+    ),
+    "splits in folders of their names": (
+        lambda root: folder_of(
+            root, {"seg_train": list(GREY), "seg_test": list(GREY), "seg_pred": [GREY[0]]}
+        ),
+        ("seg_test/ and seg_train/",),
+    ),
+    "a class name that cannot be shown": (
+        lambda root: folder_of(root, {"a": list(GREY), "b\nc": list(GREY)}),
+        ("cannot be shown", "rename it"),
+    ),
+    "colours of 10 bits in 16": (
+        lambda root: folder_of_colours(root, COLOUR.astype(np.uint16) * 4),
+        ("16 bits a channel, of which 8 are read", "save all images with 8 bits a channel"),
+    ),
+    "white is 0, in 16 bits": (
+        lambda root: folder_of_tiff(root, GREY.astype(np.uint16), {262: 0}),
+        ("16 bits whose 0 is white",),
+    ),
+    "bytes with a sign": (
+        lambda root: folder_of_tiff(root, GREY, {339: 2}),
+        ("signed pixels of 8 bits",),
+    ),
+    "columns in the order of their names' letters": (
+        lambda root: written(root / "own.csv", "label,p1,p10,p2,p3\n1,2,3,4,5\n"),
+        ("another order", "sort the columns"),
+    ),
+    "two columns of labels": (
+        lambda root: written(root / "own.csv", "label,class,a,b,c\n1,2,3,4,5\n"),
+        ("two columns for labels", "class"),
+    ),
+    "its header again": (
+        lambda root: written(
+            root / "own.csv", "label,0,1,2,3\n1,2,3,4,5\nlabel,0,1,2,3\n2,2,3,4,5\n"
+        ),
+        ("first line twice",),
+    ),
+    "semicolons": (
+        lambda root: written(root / "own.csv", "label;a;b;c;d\n1;2;3;4;5\n"),
+        ("put commas between",),
+    ),
+    "UTF-16": (
+        lambda root: written(root / "own.csv", "label,a,b,c,d\n1,2,3,4,5\n", "utf-16"),
+        ("no text in UTF-8",),
+    ),
     "a text": (lambda root: written(root / "own.txt", ""), ("ends in .txt",)),
     "an absent file": (lambda root: str(root / "absent.npz"), ("does not exist",)),
     "an absent folder": (lambda root: str(root / "absent"), ("does not exist",)),
@@ -481,8 +576,35 @@ def damaged(root: pathlib.Path, damage: Callable[[bytes], bytes]) -> str:
     return path
 
 
-def written(path: pathlib.Path, text: str) -> str:
-    path.write_text(text)
+def folder_of_colours(root: pathlib.Path, images: np.ndarray) -> str:
+    """A folder of PNG files of 16 bits a channel, which Pillow cannot write."""
+    path = folder_of(root, {"a": list(COLOUR), "b": list(COLOUR)})
+    for file, image in zip((root / "own").glob("*/*.png"), [*images, *images], strict=True):
+        size = struct.pack(">IIBBBBB", image.shape[1], image.shape[0], 16, 2, 0, 0, 0)
+        rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in image)
+        chunks = ((b"IHDR", size), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+        file.write_bytes(
+            b"\x89PNG\r\n\x1a\n"
+            + b"".join(
+                struct.pack(">I", len(data))
+                + kind
+                + data
+                + struct.pack(">I", zlib.crc32(kind + data))
+                for kind, data in chunks
+            )
+        )
+    return path
+
+
+def folder_of_tiff(root: pathlib.Path, images: np.ndarray, tags: dict[int, int]) -> str:
+    path = folder_of(root, {"a": list(GREY), "b": list(GREY)})
+    for file, image in zip((root / "own").glob("*/*.png"), [*images, *images], strict=True):
+        Image.fromarray(image).save(file, "TIFF", tiffinfo=tags)
+    return path
+
+
+def written(path: pathlib.Path, text: str, encoding: str = "utf-8") -> str:
+    path.write_text(text, encoding)
     return str(path)
 
 
@@ -491,6 +613,48 @@ def test_refused_in_one_line(tmp_path: pathlib.Path, name: str) -> None:
     make, parts = REFUSED[name]
     dataset = make(tmp_path)
     data_error(lambda: load_training_data(dataset), *parts)
+
+
+def test_colours_of_whole_16_bits_are_read(tmp_path: pathlib.Path) -> None:
+    path = folder_of_colours(tmp_path, COLOUR.astype(np.uint16) * 257)
+    data = load_training_data(path)
+    assert set(map(bytes, data.images.images)) <= set(map(bytes, COLOUR))
+    assert data.form.values == ValueRange(0, 255)
+
+
+def test_a_test_split_may_lack_a_class(tmp_path: pathlib.Path) -> None:
+    write_folder(tmp_path / "train", GREY, make_labels(40, 3))
+    write_folder(tmp_path / "test", GREY[:6], np.array([0, 2, 0, 2, 0, 2]))
+    data = load_training_data(str(tmp_path))
+    assert "no test images of class b" in data.summary.describe()
+    assert load_test_data(str(tmp_path)).labels.tolist() == [0, 0, 0, 2, 2, 2]
+
+
+@pytest.mark.parametrize("with_test", [True, False])
+def test_a_search_reads_a_persons_test_images_before_it_begins(
+    tmp_path: pathlib.Path, with_test: bool
+) -> None:
+    if with_test:
+        x_test = np.where(GREY > 250, np.nan, GREY)
+        path = save(tmp_path, x_train=GREY, y_train=LABELS, x_test=x_test, y_test=LABELS)
+        words = ("x_test", "not finite")
+    else:  # one of the fixed fifth is cut short
+        path = folder_of(tmp_path, {"a": list(GREY), "b": list(GREY)})
+        dataset = open_dataset(path)
+        _, off = fixed_test_part(dataset.train.labels, path)
+        file = dataset.train.take(off).pixels.pictures[0]
+        file.write_bytes(file.read_bytes()[:60])
+        words = (file, "skip_unreadable")
+    load_training_data(path)
+    data_error(lambda: load_search_data(path), *words)
+
+
+def test_a_folder_of_a_known_data_sets_name_is_named(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").mkdir()
+    assert "which ./digits would mean" in load_training_data("digits").summary.describe()
 
 
 def test_a_given_range_is_taken(tmp_path: pathlib.Path) -> None:

@@ -26,7 +26,7 @@ def test_sixteen_bits(tmp_path: pathlib.Path) -> None:
     deep = np.arange(12, dtype=np.uint16).reshape(3, 4) * 300
     Image.fromarray(deep).save(tmp_path / "deep.png")
     assert read_header(tmp_path / "deep.png") == Header(
-        3, 4, grey=True, deep=True, transparent=False
+        3, 4, grey=True, deep=True, transparent=False, halved=False
     )
     pixels, alpha = decode(tmp_path / "deep.png")
     np.testing.assert_array_equal(pixels[..., 0], deep)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxevo.config import NetworkConfig
-from jaxevo.datasets import Images
+from jaxevo.datasets import DataError, Images
 from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
@@ -83,6 +83,12 @@ def test_accuracy_by_hand(classifier, images, expected):
     assert classifier.accuracy(images, numbers) == pytest.approx(0.9)
     assert classifier.accuracy(images[..., 0], np.array(NAMES)[numbers]) == pytest.approx(0.9)
     assert classifier.accuracy(images[0], [NAMES[numbers[0]]]) == 0.0
+    # Classes of another data set are known by their names, in whatever order.
+    other = ("cat", "ant", "bee")
+    named = np.array([other.index(NAMES[k]) for k in numbers], np.int32)
+    assert classifier.accuracy(Images(images, named, other)) == pytest.approx(0.9)
+    with pytest.raises(DataError, match="has the class dog, which the network has not"):
+        classifier.accuracy(Images(images, named, ("cat", "ant", "dog")))
 
 
 def test_accuracy_refuses_labels_that_do_not_fit(classifier, images):

@@ -59,7 +59,13 @@ def test_pixels_are_taken_in_the_training_images_range():
         check_images(images * 255, (2, 2, 1), form)
     with pytest.raises(InputError, match="from 0 to 1 and the network takes uint8 from 0 to 255"):
         check_images(images, (2, 2, 1), InputForm(2, 2, 1))
+    for few in (np.array([[0, 1], [1, 1]]), np.ones((2, 2), bool)):  # black and white, not dark
+        with pytest.raises(InputError, match="to 1 and the network|bool and the network"):
+            check_images(few, (2, 2, 1), InputForm(2, 2, 1))
     inputs = np.array([[[0, 51], [102, 255]]], np.uint8)
+    for kind in (np.int64, np.uint16, np.float32):  # the range counts, not the type
+        found = check_images(inputs.astype(kind), (2, 2, 1), InputForm(2, 2, 1))
+        assert found.dtype == np.uint8 and found[..., 0].tolist() == inputs.tolist()
     assert check_images(inputs, (2, 2, 1), InputForm(2, 2, 1))[..., 0].tolist() == inputs.tolist()
 
 
