@@ -49,6 +49,9 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
                 **dataclasses.asdict(bench.builder.network),
                 **{"fitness": fitness, "seed": seed, "max_parameters": options.max_parameters},
                 **{"num_generations": 15, "max_trainings": TRAININGS, "compare_winner": False},
+                # Above 0, the width and the number of cells are genes.
+                **{"min_channels": options.min_channels},
+                **{"min_normal_cells": options.min_normal_cells},
             }
 
             def run(strategy=strategy, fitness=fitness, settings=settings, seed=seed):
@@ -115,6 +118,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--channels", type=int, default=6)
     parser.add_argument("--num_normal_cells", type=int, default=2)
+    parser.add_argument("--min_channels", type=int, default=0)
+    parser.add_argument("--min_normal_cells", type=int, default=0)
     parser.add_argument("--max_parameters", type=int, default=5000)
     parser.add_argument("--epochs", type=int, default=40)
     names = [", ".join(way) for way in WAYS]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
+import tomllib
+
 from jaxevo.versions import changed_versions, versions
 
 
@@ -9,6 +12,9 @@ def test_versions_are_of_everything_that_matters():
     found = versions()
     assert {"python", "jaxevo", "jax", "flax", "numpy"} <= found.keys()
     assert "not installed" not in found.values()
+    # What is installed is this version: else runs would be recorded as another one's.
+    project = pathlib.Path(__file__).parents[1] / "pyproject.toml"
+    assert found["jaxevo"] == tomllib.loads(project.read_text())["project"]["version"]
 
 
 def test_versions_that_changed_since_a_run_began():

@@ -213,7 +213,10 @@ def check_flags() -> None:
         raise InputError("--model_parameters is for hand-designed networks; give it with --model")
     for name in (*NETWORK, "engine"):
         if FLAGS.model and FLAGS[name].present and name != "precision":
-            raise InputError(f"--{name} is for genomes; {FLAGS.model} is as it is")
+            raise InputError(
+                f"--{name} is for genomes; {FLAGS.model} can be made another size, by "
+                "--model_parameters=N"
+            )
     training = (
         "workdir",
         "save",

@@ -245,7 +245,7 @@ def check_names(flag: str, names: Sequence[str], known: Iterable[str]) -> None:
     """Raises `InputError` unless they are some of those known, each once."""
     unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) < len(names):
-        named = f"unknown {unknown[0]!r}" if unknown else "one is missing or given twice"
+        named = f"unknown {unknown[0]!r}" if unknown else "give at least one, and each once"
         raise InputError(f"{flag}={','.join(names)}: {named}; choose of {', '.join(known)}")
 
 

@@ -5,7 +5,7 @@ The same command resumes an interrupted run.
     python launch/search.py                                   # the embedded data set digits
     python launch/search.py --dataset=mnist --data_dir=DIR    # DIR/mnist/train-images-...
     python launch/search.py --dataset=mnist --preset=paper    # as in the paper
-    python launch/search.py --continue --num_generations=10   # a finished run goes on
+    python launch/search.py --continue --num_generations=16   # a finished run goes on
 """
 
 from __future__ import annotations
@@ -107,6 +107,12 @@ def profile() -> AbstractContextManager[None]:
         return contextlib.nullcontext()
     import jax
 
+    try:
+        pathlib.Path(FLAGS.profile).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"profile={FLAGS.profile} cannot be a folder ({error.strerror}): name another"
+        ) from error
     return jax.profiler.trace(FLAGS.profile)
 
 

@@ -84,7 +84,8 @@ class EvolutionConfig:
     racing: float = setting(
         0.0,
         "a candidate's training ends after an epoch by which its mean loss is above that of the "
-        "last survivor by more than this part (0.07: 7 %); 0: it never does. Needs fitness=speed",
+        "population's worst member by more than this part (0.07: 7 %, which guided has); 0: it "
+        "never does. Needs fitness=speed",
     )
 
     def __post_init__(self) -> None:

@@ -60,7 +60,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 PRESETS = ("quick", "paper")
 # Of each preset, where none is named. At equal cost `guided` found better networks than the others
-# on a model of 500 genomes' trainings (docs/strategies.md).
+# on a model of 500 genomes' trainings (docs/results.md).
 FINAL_RECIPES = {"quick": "modern", "paper": "paper"}
 DEFAULT_STRATEGIES = {"quick": "guided", "paper": "rea"}
 
@@ -71,10 +71,10 @@ MODELS: tuple[str, ...] = ("resnet18", SMALL_CNN)  # hand-designed, see `baselin
 def preset(name: str, num_images: int, side: int = 28) -> dict[str, Any]:
     """Settings by flag name that a preset changes.
 
-    `paper` changes nothing. `quick` is a search for two CPU cores: few candidates, small networks,
-    about fifty steps each with a higher learning rate, since half as many candidates trained twice
-    as long found less (docs/results.md); the final training sees each image less often the more
-    there are. Images smaller than 16 pixels are halved once, not twice: of random
+    `paper` changes nothing. `quick` is a search for two CPU cores: small networks, few candidates
+    of 50 to 60 steps at a higher learning rate. Half as many, trained twice as long, found less
+    (docs/results.md). The final training sees each image less often the more there are. Images
+    smaller than 16 pixels are halved once, not twice: of random
     genomes on digits those networks were the better ones (docs/results.md).
 
     Args:

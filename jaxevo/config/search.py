@@ -102,8 +102,8 @@ class SearchConfig:
     fitness: str = setting(
         "accuracy",
         "what candidates are selected by: accuracy on the validation images; likelihood, the "
-        "geometric mean of the probabilities given to their true classes; speed of learning, the "
-        "same of the training images over the whole training",
+        "geometric mean of the probabilities given to their true classes; speed of learning, exp "
+        "of minus the mean training loss of all epochs (guided has it)",
         FITNESSES,
     )
     minimize: str = setting(

@@ -202,8 +202,8 @@ def _list_classes(
     classes = _subfolders(folder)
     if len(classes) < fewest:
         raise DataError(
-            f"{folder} has {len(classes)} class folders: put each class's images into a folder of "
-            "its own"
+            f"{folder} has {len(classes)} class folders, and {fewest} are needed: put each class's "
+            "images into a folder of its own"
         )
     for label, class_folder in enumerate(classes):
         if printable(class_folder.name) != class_folder.name:

@@ -141,10 +141,10 @@ def load_training_data(
     if opened.validation is not None:
         validation, skipped = opened.validation.read(read.form, options)
         # Validation images of the data's own are trained on too.
-        joined = (
-            np.concatenate(pair) for pair in zip(_arrays(images), _arrays(validation), strict=True)
+        images = Images(
+            np.concatenate([images.images, validation.images]),
+            np.concatenate([images.labels, validation.labels]),
         )
-        images = Images(*joined)
         notes = (
             *notes,
             *_skipped(skipped),
@@ -336,10 +336,6 @@ def _skipped(names: tuple[str, ...]) -> tuple[str, ...]:
         if names
         else ()
     )
-
-
-def _arrays(images: Images) -> tuple[np.ndarray, np.ndarray]:
-    return images.images, images.labels
 
 
 def _check_sizes(image_size: int, resize: str) -> None:

@@ -77,10 +77,8 @@ def _open_path(dataset: str) -> Dataset:
             return open_npz(path)
         if suffix in SUFFIXES:
             return open_tables(str(path), {"train": [path]})
-        raise DataError(
-            f"dataset={dataset} is a file that ends in {suffix or 'nothing'}: "
-            "use an .npz, .csv or .parquet file"
-        )
+        kind = f"that ends in {suffix}" if suffix else "without an ending"
+        raise DataError(f"dataset={dataset} is a file {kind}: use an .npz, .csv or .parquet file")
     known = f"the data sets known by name are {', '.join(NAMES)}"
     if os.sep in dataset or suffix in (".npz", *SUFFIXES):
         raise DataError(f"dataset={dataset} does not exist: check the path; {known}")

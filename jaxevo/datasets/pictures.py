@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from PIL import Image, ImageOps, TiffImagePlugin
+from PIL import Image, ImageFile, ImageOps, TiffImagePlugin
 
 from jaxevo.datasets.base import DataError
 
@@ -106,7 +106,8 @@ def decode(
 
 def _raw(image: Image.Image) -> str:
     """Pillow's name for the pixels as they lie in the file, if it tells."""
-    arguments = image.tile[0].args if image.tile else ""
+    tiles = image.tile if isinstance(image, ImageFile.ImageFile) else []
+    arguments = tiles[0].args if tiles else ""
     return str(arguments[0] if isinstance(arguments, tuple) else arguments)
 
 

@@ -49,6 +49,8 @@ def follow(
                 took = time.perf_counter() - begin
                 result = run.result
                 live.update(display(run, console.height), refresh=console.is_terminal)
+    if not console.is_terminal:  # where the display ends without a line's end
+        console.print()
     for line in result_lines(result):
         console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 

@@ -343,9 +343,10 @@ def export_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
     kept = [] if result is None else [result.id, *(each.id for each in result.kept)]
     wanted = known if known is not None or result is None else result.id
     if wanted not in kept:
+        of = "" if wanted is None else f" of individual {wanted}"
         listed = f"those of {', '.join(map(str, kept))} are" if kept else "the run is incomplete"
         raise InputError(
-            f"{run.path} has no trained weights of individual {wanted}: {listed}; "
+            f"{run.path} has no trained weights{of}: {listed}; "
             "jaxevo search --continue --keep=... keeps more"
         )
     workdir = Workdir(run.path)

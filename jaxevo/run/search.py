@@ -34,7 +34,7 @@ from jaxevo.run.sizing import Fitted
 from jaxevo.run.workdir import Workdir
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.registry import initial_genomes
+from jaxevo.strategies.registry import make_strategy
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import describe_search_engine, device_name, with_engine
@@ -59,7 +59,8 @@ class Task:
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
-        initial_genomes(self.config, within_bounds(self.config, self.builder.complexity))
+        # A search without a genome within its bounds is refused before there is a folder.
+        make_strategy(self.config, within_bounds(self.config, self.builder.complexity)).ask()
         self.workers.check(self.config)
         if self.workers.cluster:
             need("ray", "ray")
@@ -173,7 +174,7 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
             change = change_run(workdir, task.config, about, time_limit=task.time_limit)
             if change is not None:
                 reporter.message(change)
-        document = workdir.open(task.config, about)
+        document = workdir.open(task.config, about, continues=task.continues)
         if changed := changed_versions(document):
             reporter.message(
                 f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted "

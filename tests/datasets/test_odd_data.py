@@ -481,7 +481,10 @@ REFUSED: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
         lambda root: folder_of(root, {"a": [GREY[0]], "b": []}),
         ("own/b has no images",),
     ),
-    "one class": (lambda root: folder_of(root, {"a": list(GREY)}), ("own has 1 class folders",)),
+    "one class": (
+        lambda root: folder_of(root, {"a": list(GREY)}),
+        ("own has 1 class folders, and 2",),
+    ),
     "one image of a class, and no test images": (
         lambda root: folder_of(root, {"a": list(GREY), "b": [GREY[0]]}),
         ("class b has fewer than 2 images to divide", "add images or leave the class out"),

@@ -29,7 +29,7 @@ def reproduce(environment: dict[str, str], *flags: str) -> subprocess.CompletedP
         ),
         (("--table=ablation", "--workers=-1"), "workers=-1 is not possible"),
         (("--table=ablation", "--worker_memory_limit=5"), "worker_memory_limit"),
-        (("--table=ablation", "--models="), "models=: one is missing or given twice"),
+        (("--table=ablation", "--models="), "models=: give at least one, and each once"),
     ],
 )
 def test_wrong_input_ends_in_one_line(flags, words, tmp_path, launch_environment):

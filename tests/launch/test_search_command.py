@@ -259,6 +259,8 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         ),
         (["--min_nodes=5", "--max_nodes=3"], ["max_nodes=3", "min_nodes is 5"]),
         (["--precision=bfloat16", "--engine=native"], ["engine=universal"]),
+        (["--max_parameters=10"], ["individual 0", "within the bounds on size"]),
+        (["--profile=/dev/null/trace"], ["profile=/dev/null/trace", "Not a directory"]),
         (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),
         (["--workers=2", "--cluster=auto"], ["workers=2", "--cluster=auto", "give either"]),
         (

@@ -155,7 +155,7 @@ KEPT = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "paramete
 
 def test_weights_that_are_kept_are_exported(tmp_path):
     workdir = write_run(tmp_path / "run", [*table_records(), individual_record(LAST)])
-    with pytest.raises(InputError, match="no trained weights of individual None: the run is inc"):
+    with pytest.raises(InputError, match="no trained weights: the run is inc"):
         summary.export_weights(load_run(workdir), None, tmp_path / "none")
     for folder in (workdir.best_weights, workdir.weights(3)):
         folder.mkdir(parents=True)
