@@ -27,6 +27,7 @@ from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
 from jaxevo.search_space.genome import Genome
+from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_cell
 
 SEARCHES = ("rea", "aging", "aco", "guided", "nsga2")  # whose genomes may be trained
@@ -112,14 +113,24 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
 
 
 def draw_genomes(options: argparse.Namespace, bench: Bench) -> list[Genome]:
-    """Random genomes, the numbers of nodes drawn too, within the bound on parameters."""
+    """Random genomes within the bounds on parameters, the numbers of nodes drawn too.
+
+    Width and number of cells are drawn where there are bounds on them.
+    """
     rng = np.random.default_rng(options.genome_seed)
+    layouts = None
+    if options.min_channels or options.min_normal_cells:
+        layouts = LayoutSpace.between(
+            (options.min_channels or options.channels, options.channels),
+            (options.min_normal_cells or options.num_normal_cells, options.num_normal_cells),
+            (),
+        )
     found: list[Genome] = []
     while len(found) < options.genomes - options.searched:
         normal, reduction = (random_cell(rng, int(rng.integers(2, 7))) for _ in range(2))
-        genome = Genome(normal, reduction)
+        genome = Genome(normal, reduction, layouts.random(rng) if layouts else None)
         size = bench.builder.complexity(genome).parameters
-        if not options.max_parameters or size <= options.max_parameters:
+        if options.min_parameters <= size <= (options.max_parameters or size):
             found.append(genome)
     return found
 
@@ -263,6 +274,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--genome_seed", type=int, default=0, help="of the random genomes")
     parser.add_argument("--channels", type=int, default=8, help="D")
     parser.add_argument("--num_normal_cells", type=int, default=3, help="N")
+    parser.add_argument("--min_channels", type=int, default=0, help="above 0: D is drawn")
+    parser.add_argument("--min_normal_cells", type=int, default=0, help="above 0: N is drawn")
+    parser.add_argument("--min_parameters", type=int, default=0)
     parser.add_argument("--max_parameters", type=int, default=0, help="0: of any size")
     parser.add_argument("--examples", type=int, default=0, help="of short trainings; 0: all")
     parser.add_argument("--validation", type=float, default=0.2, help="part of the training split")

@@ -2,9 +2,10 @@
 
     python benchmarks/searches.py --dataset=digits --max_parameters=5000 --seeds=10
 
-Each search may train as many candidates as the preset `quick` does. Its winner, chosen by what the
-search knows, is trained to the end three times and scored on the test images: these figures choose
-nothing. Seeds are paired. The folder keeps all runs and winners, so the same command goes on.
+Each search may train candidates for as many epochs as the preset `quick` does. Its winner, chosen
+by what the search knows, is trained to the end three times and scored on the test images: these
+figures choose nothing. Seeds are paired. The folder keeps all runs and winners, so the same command
+goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from jaxevo.run.prepare import make_task
 from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
 
-TRAININGS = 72  # of candidates, as many as the preset quick has
+EPOCHS = 216  # of candidates' trainings, as many as the preset quick has
 REPEATS = 3  # trainings of a winner
 # Strategy and fitness; the first is what the others are compared with.
 WAYS = (
@@ -34,6 +35,8 @@ WAYS = (
     ("random", "speed"),
     ("rea", "accuracy"),
     ("aging", "accuracy"),
+    ("random", "likelihood"),
+    ("guided", "likelihood"),
 )
 
 
@@ -48,7 +51,10 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
             settings = {
                 **dataclasses.asdict(bench.builder.network),
                 **{"fitness": fitness, "seed": seed, "max_parameters": options.max_parameters},
-                **{"num_generations": 15, "max_trainings": TRAININGS, "compare_winner": False},
+                **{"num_generations": 15, "compare_winner": False},
+                **{"epochs": options.candidate_epochs},
+                **{"max_trainings": EPOCHS // options.candidate_epochs},
+                **(RECIPES["modern"] | {"weight_average": 0.95} if options.modern else {}),
                 # Above 0, the width and the number of cells are genes.
                 **{"min_channels": options.min_channels},
                 **{"min_normal_cells": options.min_normal_cells},
@@ -121,7 +127,9 @@ def main() -> None:
     parser.add_argument("--min_channels", type=int, default=0)
     parser.add_argument("--min_normal_cells", type=int, default=0)
     parser.add_argument("--max_parameters", type=int, default=5000)
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=40, help="of winners")
+    parser.add_argument("--candidate_epochs", type=int, default=3)
+    parser.add_argument("--modern", action="store_true", help="candidates' recipe")
     names = [", ".join(way) for way in WAYS]
     parser.add_argument("--ways", nargs="*", choices=names, default=names)
     parser.add_argument("--workdir", type=pathlib.Path, default=pathlib.Path("searches"))
