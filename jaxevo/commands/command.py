@@ -173,7 +173,7 @@ def _usage(flag: flags.Flag) -> str:
 
 def _default(flag: flags.Flag) -> str:
     """The default in words, if the flag has one that says something."""
-    if flag.default in (None, False, ""):
+    if flag.default is None or flag.default is False or flag.default == "":
         return ""
     listed = ",".join(flag.default) if isinstance(flag.default, list) else flag.default
     return f" (default: {listed})"

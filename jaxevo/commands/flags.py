@@ -11,6 +11,7 @@ from absl import flags
 from jaxevo.config import DataConfig, SearchConfig, WorkerConfig, flatten, leaf_fields, replace
 from jaxevo.config.fields import setting
 from jaxevo.config.presets import (
+    DEFAULT_STRATEGIES,
     FINAL_RECIPES,
     PRESETS,
     RECIPES,
@@ -138,7 +139,8 @@ def preset_values() -> dict[str, dict[str, Any]]:
     for name in found[0]:
         low, high = (bound(settings[name] for settings in found) for bound in (min, max))
         quick[name] = low if low == high else f"{low} to {high} by the images"
-    return {"paper": paper, "quick": paper | final_settings(FINAL_RECIPES["quick"]) | quick}
+    quick |= final_settings(FINAL_RECIPES["quick"]) | STRATEGIES[DEFAULT_STRATEGIES["quick"]]
+    return {"paper": paper, "quick": paper | quick}
 
 
 def given(names: Iterable[str]) -> dict[str, Any]:

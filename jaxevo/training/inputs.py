@@ -108,6 +108,8 @@ def class_numbers(labels: ArrayLike, class_names: Sequence[str]) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise InputError(f"labels have the shape {list(array.shape)}: give one an image, [M]")
+    if array.dtype == np.bool_:
+        array = array.astype(np.int64)
     if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.round(array)):
         array = array.astype(np.int64)
     # Numbers are positions unless all class names are numbers themselves.

@@ -70,8 +70,8 @@ def test_a_comparison_of_which_every_search_fails_ends_in_one_line(tmp_path, lau
     [
         ("--strategies=rea,annealing", "unknown 'annealing'; choose of rea, aging,"),
         ("--preset=quick --strategies=aging100 --sample_size=101 --num_normal_cells=6", "only 100"),
-        ("--strategies=rea,rea", "given twice"),
-        ("--strategies=", "one is missing"),
+        ("--strategies=rea,rea", "each once"),
+        ("--strategies=", "give at least one"),
         ("--evaluations=0", "evaluations"),
         ("--num_generations=3", "num_generations"),
         ("--workers=-1", "workers=-1 is not possible"),

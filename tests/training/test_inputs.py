@@ -127,6 +127,7 @@ def test_labels_by_name_and_by_number():
     assert class_numbers(["7", "3"], ("3", "5", "7")).tolist() == [2, 0]
     assert class_numbers([7.0, 3.0], ("3", "5", "7")).tolist() == [2, 0]
     assert class_numbers([True, False], ("False", "True")).tolist() == [1, 0]
+    assert class_numbers([True, False], ("0", "1")).tolist() == [1, 0]  # as training takes them
     assert class_numbers([-1, 1], ("-1", "1")).tolist() == [0, 1]
     assert class_numbers([0], ("a",)).dtype == np.int32
 
