@@ -18,7 +18,7 @@ from jaxevo.errors import InputError
 
 _LARGEST = 1e9  # value of a pixel
 # Parts of the values that are not 0, from which on images are of another range.
-_BELOW, _OUTSIDE = 0.1, 0.5
+_BELOW, _OUTSIDE = 0.25, 0.5
 _BLOCK = 1024  # rows that are converted at once, as their floats take eight times the bytes' memory
 
 

@@ -214,7 +214,7 @@ def check_flags() -> None:
     for name in (*NETWORK, "engine"):
         if FLAGS.model and FLAGS[name].present and name != "precision":
             raise InputError(
-                f"--{name} is for genomes; {FLAGS.model} can be made another size, by "
+                f"--{name} is for genomes; of {FLAGS.model} only the size can be named, by "
                 "--model_parameters=N"
             )
     training = (

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxevo.datasets.base import DataError
+from jaxevo.errors import printable
 
 _NAMED = 8  # class names in a message
 
@@ -41,8 +42,9 @@ def map_classes(
         raise DataError(
             f"class_map names {absent[0]}, which is no class of {dataset}: it has {listed(found)}"
         )
-    # Every class must mean exactly one of the network's.
-    meant = [renamed.get(name, name) for name in found]
+    # Every class must mean exactly one of the network's, whose names were made printable.
+    shown = {printable(name): name for name in known}
+    meant = [shown.get(printable(target := renamed.get(name, name)), target) for name in found]
     unknown = [name for name, target in zip(found, meant, strict=True) if target not in known]
     if unknown:
         free = [name for name in known if name not in meant]

@@ -18,7 +18,7 @@ from jaxevo.datasets.splits import fixed_test_part
 from jaxevo.datasets.values import ValueRange, parse_range
 
 _LARGEST_OWN = 256  # pixels a side; larger images are made smaller unless an image_size is given
-# Sides for images of differing sizes: the largest that half of the images reach.
+# Sides for images of differing sizes: the largest that half of the sizes reach.
 _CHOSEN_SIDES = (64, 48, 32, 28, 16, 8)
 
 
@@ -167,22 +167,22 @@ def make_form(measured: Measured, image_size: int, resize: str) -> tuple[InputFo
     )
     if not image_size:
         height, width = smallest
-        if smallest != largest or max(largest) > _LARGEST_OWN or len(set(measured.sides)) > 1:
+        if len(measured.sides) > 1 or max(largest) > _LARGEST_OWN:
             height = width = _suitable_side(measured.sides)
             note = f"images {spread} made {height}x{width} (image_size=... chooses another size)"
-    elif set(measured.sides) != {(height, width)}:
+    elif measured.sides != ((height, width),):
         note = f"images {spread} made {height}x{width}"
     form = InputForm(height, width, measured.channels, resize, measured.values, measured.background)
     return form, note
 
 
 def _suitable_side(sides: Sequence[tuple[int, int]]) -> int:
-    """The largest side of those to choose from that half of the images' shorter sides reach."""
+    """The largest side of those to choose from that half of the sizes' shorter sides reach."""
     shorter = sorted(min(side) for side in sides)[len(sides) // 2]
     fitting = [side for side in _CHOSEN_SIDES if side <= shorter]
     if not fitting:
         raise DataError(
-            f"the images differ in size and half of them are under {_CHOSEN_SIDES[-1]} "
+            f"the images differ in size and half of the sizes are under {_CHOSEN_SIDES[-1]} "
             "pixels: give an image_size"
         )
     return fitting[0]

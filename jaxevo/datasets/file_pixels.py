@@ -45,7 +45,7 @@ class FilePixels:
             raise DataError(
                 f"{self.what} has no image that can be read; the first, {_reason(self.pictures[0])}"
             )
-        sides = tuple(sorted((header.height, header.width) for _, header in headers))
+        sides = tuple(sorted({(header.height, header.width) for _, header in headers}))
         channels = 1 if all(header.grey for _, header in headers) else 3
         transparent = [picture for picture, header in headers if header.transparent]
         values = values or self._values(headers)
@@ -70,10 +70,11 @@ class FilePixels:
             extent = found if extent is None else extent | found
             if not header.deep and extent.high > sure:
                 return BYTES
-        if halved is not None:
+        if halved is not None and extent and extent.high > 0:
             raise DataError(
                 f"{halved} has 16 bits a channel, of which 8 are read, and no value in the upper "
-                "half of their range: save all images with 8 bits a channel"
+                "half of their range: save all images with 8 bits a channel, or give "
+                "pixel_range=0,255 if they are that dark"
             )
         return choose_range(extent, self.what) if extent else BYTES
 

@@ -13,6 +13,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,14 +24,17 @@ from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.labels import lacking
 from jaxevo.datasets.pictures import SUFFIXES
-from jaxevo.errors import printable
 
 SPLITS = {
     "train": ("train", "training"),
     "validation": ("val", "valid", "validation", "dev"),
     "test": ("test", "testing"),
 }
-_BEGINNINGS = (("train", "train"), ("test", "test"), ("validation", "val"))  # of words for splits
+# Words by which a folder seems to be a split.
+_SPLIT_WORDS = {word: role for role, words in SPLITS.items() for word in words} | {
+    "trainset": "train",
+    **dict.fromkeys(("testset", "eval", "evaluation", "holdout"), "test"),
+}
 _REMEDY = "replace or remove it"
 
 
@@ -114,8 +118,15 @@ def open_folder(folder: pathlib.Path) -> Dataset:
 
 
 def holds_training_classes(folder: pathlib.Path) -> bool:
-    """True if there are class folders in the folder's `train/`."""
-    return any(role_of(path.name) == "train" and _subfolders(path) for path in _subfolders(folder))
+    """True if there are at least two folders of images in the folder's `train/`."""
+    with read_errors(folder, "check that you may read it"):
+        train = [path for path in _subfolders(folder) if role_of(path.name) == "train"]
+        classes = [path for place in train for path in _subfolders(place)]
+        return sum(any(map(_is_image, path.rglob("*"))) for path in classes) > 1
+
+
+def _is_image(path: pathlib.Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
 
 
 def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathlib.Path]:
@@ -163,14 +174,15 @@ def _check_no_splits_as_classes(folder: pathlib.Path, classes: Sequence[pathlib.
     seeming = 0
     for path in classes:
         words = re.findall(r"[a-z]+", path.name.casefold())
-        roles = {role for role, begin in _BEGINNINGS if any(w.startswith(begin) for w in words)}
-        seeming += bool(roles)
-        splits |= {role: path.name for role in roles}
+        role = next((found for word in words if (found := _SPLIT_WORDS.get(word))), None)
+        if role is not None:
+            seeming += 1
+            splits[role] = path.name
     if len(splits) > 1 and 2 * seeming >= len(classes):
         named = " and ".join(f"{name}/" for name in sorted(splits.values()))
         raise DataError(
             f"{folder} has {named}, which seem to be no classes but splits: call them train/ and "
-            "test/, and give each a folder for each class"
+            "test/, and give each a folder for each class; or rename them if they are classes"
         )
 
 
@@ -206,9 +218,9 @@ def _list_classes(
             "images into a folder of its own"
         )
     for label, class_folder in enumerate(classes):
-        if printable(class_folder.name) != class_folder.name:
+        if any(unicodedata.category(c) in ("Cc", "Cs") for c in class_folder.name):
             raise DataError(
-                f"{class_folder} has a name with characters that cannot be shown: rename it"
+                f"{class_folder} has control characters in its name, or is not in UTF-8: rename it"
             )
         images = _list_images(class_folder, root, passed)
         if not images:

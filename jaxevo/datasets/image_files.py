@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import pathlib
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.folder import check_inside
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.pictures import SUFFIXES
-from jaxevo.datasets.values import Extent
 
 _REMEDY = "replace or remove it"
 
@@ -50,23 +48,19 @@ def read_images(paths: Sequence[pathlib.Path], form: InputForm) -> np.ndarray:
     """Reads image files as a network's inputs.
 
     Args:
-        paths: At least one file.
+        paths: The files.
         form: How any image becomes an input of the network.
 
     Returns:
         uint8 `[len(paths), *form.image_shape]`.
 
     Raises:
-        DataError: One is no image that can be read, or they were stored in another range of values
-            than the training images.
+        DataError: One is no image that can be read, or was stored in another range of values than
+            the training images.
     """
     inputs = np.empty((len(paths), *form.image_shape), np.uint8)
-    extents: list[Extent] = []
     for k, path in enumerate(paths):
         check_regular(path, _REMEDY)
         inputs[k], extent = read_input(path, form)
         form.values.check_scale(extent, str(path))
-        extents.append(extent)
-    what = f"{paths[0]} and {len(paths) - 1} more"
-    form.values.check_scale(functools.reduce(Extent.__or__, extents), what)
     return inputs

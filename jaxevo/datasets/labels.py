@@ -78,7 +78,6 @@ def number_classes(
 
 def lacking(labels: np.ndarray, class_names: Sequence[str], split: str) -> tuple[str, ...]:
     """A phrase on the classes of which a split has no images."""
-    absent = [
-        name for i, name in enumerate(class_names) if i not in set(np.unique(labels).tolist())
-    ]
+    present = set(np.unique(labels).tolist())
+    absent = [name for i, name in enumerate(class_names) if i not in present]
     return (f"no {split} images of class {', '.join(absent[:8])}",) if absent else ()

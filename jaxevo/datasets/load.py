@@ -65,8 +65,7 @@ def load_search_data(
         options: What a person says about the images.
 
     Returns:
-        The images. The test split is not among them; that of a person's data is read, to refuse
-        now what a test could not use.
+        The images; the test split is neither in them nor looked at.
 
     Raises:
         DataError: The data cannot be had or not be divided like that.
@@ -83,7 +82,6 @@ def load_search_data(
     _check_sizes(image_size, resize)
     opened = open_dataset(dataset, data_dir).divided()
     read = _read_train(opened, image_size, resize, options=options)
-    opened.check_test(read.form, options)
     # Take the data's own validation split, or split one off the training images.
     rest, notes = np.arange(len(read.images)), list(read.notes)
     if opened.validation is not None:

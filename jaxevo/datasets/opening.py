@@ -54,7 +54,8 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
     if name not in NAMES:
         return dataclasses.replace(_open_path(dataset), name=dataset)
     opened = open_digits() if name == "digits" else open_published(SOURCES[name], data_dir)
-    if not os.path.exists(dataset):
+    own = os.path.join(data_dir, dataset) if data_dir else None
+    if not os.path.exists(dataset) or (own and os.path.realpath(own) == os.path.realpath(dataset)):
         return opened
     note = f"passed over: the path {dataset} here, which ./{dataset} would mean"
     return dataclasses.replace(opened, notes=(*opened.notes, note))
@@ -70,7 +71,8 @@ def _open_path(dataset: str) -> Dataset:
         if not holds_training_classes(path):
             return open_tables(str(path), tables)
         opened = open_folder(path)
-        note = f"passed over: {tables['train'][0].name}, as there are folders of classes"
+        names = ", ".join(table.name for listed in tables.values() for table in listed)
+        note = f"passed over: {names}, as there are folders of classes"
         return dataclasses.replace(opened, notes=(*opened.notes, note))
     if os.path.isfile(path):
         if suffix == ".npz":

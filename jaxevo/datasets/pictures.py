@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import io
 import pathlib
+import re
 import warnings
 from collections.abc import Iterator
 
@@ -30,6 +31,7 @@ _COLOUR = {"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
 _MAX_PIXELS = 90_000_000  # of an image that is decoded whole
 _MAX_DRAFT_PIXELS = 170_000_000  # of a JPEG that is decoded to a fraction of its size
 _ORIENTATION = 0x0112  # the EXIF tag
+_HALVED = re.compile(";16[BLN]")  # in Pillow's name for pixels of 16 bits a channel
 _PHOTOMETRIC, _SAMPLE_FORMAT = 262, 339  # tags of TIFF
 
 
@@ -71,7 +73,9 @@ def read_header(picture: Picture) -> Header:
             width, height = height, width
         deep, transparent = image.mode in _DEEP, image.has_transparency_data
         grey = deep or image.mode in _GREY
-        return Header(height, width, grey, deep, transparent, not deep and ";16" in raw)
+        return Header(
+            height, width, grey, deep, transparent, not deep and bool(_HALVED.search(raw))
+        )
 
 
 def decode(

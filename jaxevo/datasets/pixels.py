@@ -22,8 +22,7 @@ Progress = Callable[[int, int], None]  # images done, of how many
 class Measured:
     """Measurements of the training images."""
 
-    # Heights and widths, sorted: of each image, or once if all are alike.
-    sides: tuple[tuple[int, int], ...]
+    sides: tuple[tuple[int, int], ...]  # the different heights and widths
     channels: int
     values: ValueRange
     background: str

@@ -178,7 +178,7 @@ def _read_csv(path: pathlib.Path) -> _Table:
     if not labels:
         return _Table(images, None)
     found = np.concatenate(labels)
-    if has_names and found.dtype.kind == "U" and label in found:
+    if found.dtype.kind == "U" and label in found and all(map(_is_number, pixels)):
         raise DataError(f"{path} has its first line twice: leave the second one out")
     note = "" if has_names else f"{path} has no names of columns: the first is taken for the label"
     return _Table(images, label_names(str(path), found), note=note)
@@ -187,7 +187,7 @@ def _read_csv(path: pathlib.Path) -> _Table:
 def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
     """The side of the square images whose pixels have these columns.
 
-    Raises `DataError` unless their number is a square and numbers in their names rise.
+    Raises `DataError` unless their number is a square, or where they were sorted by their letters.
     """
     side = math.isqrt(len(names))
     if side**2 != len(names) or side < 2:
@@ -196,13 +196,19 @@ def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
             "pixels: put commas between the columns, leave out those that are no pixels, or save "
             "the images as .npz"
         )
-    if second := _label_column(names):
-        raise DataError(f"{path} has two columns for labels, {second} is one: leave one of them")
-    numbers = [[int(digits) for digits in re.findall(r"\d+", name)] for name in names]
-    if all(numbers) and numbers != sorted(numbers):
+    if second := {"label", "labels", "class", "target"} & {name.casefold() for name in names}:
         raise DataError(
-            f"{path} has the columns of its pixels in another order than their names' numbers: "
-            "sort the columns"
+            f"{path} has two columns for labels, one is {min(second)}: leave one of them"
+        )
+    # Names in the order of their letters have p10 before p2.
+    matches = [re.fullmatch(r"(\D*)(\d+)(\D*)", name) for name in names]
+    parts = [match.groups() for match in matches if match]
+    numbers = [int(number) for _, number, _ in parts]
+    alike = len(parts) == len(names) and len({(begin, end) for begin, _, end in parts}) == 1
+    if alike and list(names) == sorted(names) and numbers != sorted(numbers):
+        raise DataError(
+            f"{path} has its columns in the order of their names' letters (p10 before p2): sort "
+            "them by the names' numbers"
         )
     return side
 

@@ -41,7 +41,7 @@ def change_run(
             or a setting cannot change.
     """
     run = load_run(workdir)
-    document = workdir.open(run.config, about, continues=True)
+    document = workdir.open(run.config, about)
     # The images are the run's, wherever they lie now.
     if "data" in about:
         config = replace(config, {"dataset": run.config.data.dataset})

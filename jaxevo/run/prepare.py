@@ -117,6 +117,8 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
+    if task.data.form is not None and not task.workdir.result.exists():
+        opened.check_test(task.data.form, _read_options(config))
     return dataclasses.replace(task, continues=continues, fitted=fitted)
 
 
@@ -258,8 +260,7 @@ def load_images(
     on_image: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[SearchData, Callable[[], Images] | None]:
     """The images to search on, and how to come by those for the test, if there are any."""
-    settings = config.data
-    options = ReadOptions.of(settings.pixel_range, settings.background, settings.skip_unreadable)
+    settings, options = config.data, _read_options(config)
     images = load_search_data(
         data,
         data_dir,
@@ -273,6 +274,11 @@ def load_images(
         return images, None
     load_test = functools.partial(load_test_data, data, data_dir, form=images.form, options=options)
     return images, load_test
+
+
+def _read_options(config: SearchConfig) -> ReadOptions:
+    settings = config.data
+    return ReadOptions.of(settings.pixel_range, settings.background, settings.skip_unreadable)
 
 
 def dataset_name(data: Data) -> str:

@@ -174,7 +174,7 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
             change = change_run(workdir, task.config, about, time_limit=task.time_limit)
             if change is not None:
                 reporter.message(change)
-        document = workdir.open(task.config, about, continues=task.continues)
+        document = workdir.open(task.config, about)
         if changed := changed_versions(document):
             reporter.message(
                 f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted "

@@ -15,7 +15,6 @@ from jaxevo.config import SearchConfig, flatten
 from jaxevo.config.changes import can_change
 from jaxevo.config.presets import complete
 from jaxevo.files import FileError, read_json, write_json
-from jaxevo.run.history import read_lines
 from jaxevo.run.records import Change
 from jaxevo.seeds import STREAMS
 from jaxevo.versions import versions
@@ -157,23 +156,19 @@ class Workdir:
             ) from None
         return handle
 
-    def open(
-        self, config: SearchConfig, extra: dict[str, Any], *, continues: bool = False
-    ) -> dict[str, Any]:
+    def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:
         """Creates the run, or checks that the run in the folder is one of this configuration.
 
         Args:
             config: The configuration.
             extra: What else a new run writes. Its `data` is the digest of the images: where it is
                 the run's, the images may lie in another place than they did.
-            continues: Whether the run that is there is meant, and not perhaps a new one.
 
         Returns:
             The content of `config.json`.
 
         Raises:
-            FileError: The folder holds a run of another configuration or of other images, which has
-                a candidate already; without one it begins anew.
+            FileError: The folder holds a run of another configuration or of other images.
         """
         # A new run writes its configuration.
         if not self.config.exists():
@@ -201,11 +196,6 @@ class Workdir:
         if document.get("data") != extra.get("data"):
             differences["data"] = "the images are not those it began with"
             remedy = ""
-        if differences and not continues and not self._has_something():
-            # Nothing is lost.
-            self.history.unlink(missing_ok=True)
-            self.config.unlink()
-            return self.open(config, extra)
         if differences:
             listed = "; ".join(differences.values())
             raise FileError(
@@ -216,12 +206,6 @@ class Workdir:
         if not self.result.exists():
             self.check_streams(document)
         return document
-
-    def _has_something(self) -> bool:
-        """True if a candidate was recorded, or anything computed."""
-        if self.result.exists() or self.checkpoints.parent.exists():
-            return True
-        return any(line["kind"] == "individual" for line in read_lines(self.history)[0])
 
     def check_streams(self, document: Mapping[str, Any]) -> None:
         """Raises `FileError` for a run of a version that drew otherwise: it cannot go on."""

@@ -93,3 +93,7 @@ def test_a_part_of_the_classes_can_be_tested(tmp_path: pathlib.Path) -> None:
     np.savez(path, x_train=pixels, y_train=labels, x_test=pixels[:9], y_test=labels[:9] * 0 + 5)
     summary = load_search_data(path).summary
     assert summary and "no test images of class 6" in summary.notes
+
+
+def test_a_network_has_its_names_made_printable() -> None:
+    assert map_classes(["b", "a\u200cb"], ("a\\u200cb", "b"), "own").tolist() == [1, 0]

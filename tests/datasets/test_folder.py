@@ -204,7 +204,7 @@ def test_photographs_of_differing_sizes(tmp_path: pathlib.Path) -> None:
     seen: list[tuple[int, int]] = []
     options = ReadOptions(progress=lambda done, total: seen.append((done, total)))
     data = load_search_data(str(tmp_path), validation_fraction=0.3, image_size=20, options=options)
-    assert data.image_shape == (20, 20, 3) and (19, 19) in seen and seen[-1] == (5, 5)
+    assert data.image_shape == (20, 20, 3) and seen[-1] == (19, 19)
     assert np.ptp(data.train.images, axis=(1, 2)).max() <= 2  # each is of one colour
 
 

@@ -29,12 +29,12 @@ from PIL import Image
 from jaxevo.datasets import (
     ReadOptions,
     ValueRange,
-    load_search_data,
     load_test_data,
     load_training_data,
 )
 from jaxevo.datasets.opening import open_dataset
 from jaxevo.datasets.splits import fixed_test_part
+from jaxevo.run.prepare import make_task
 
 pytestmark = pytest.mark.usefixtures("offline")
 GREY, COLOUR = make_images(40, (12, 12)), make_images(40, (12, 12, 3), 1)
@@ -242,14 +242,6 @@ def folders_beside_a_table(root: pathlib.Path) -> Made:
     return Made(GREY, ("a", "b"), note="passed over: train.csv, as there are folders of classes")
 
 
-def one_large_image(root: pathlib.Path) -> Made:
-    """The size of most images decides, not that of the different sizes."""
-    for part in ("train", "test"):
-        write_folder(root / part, even([200] * 39, 16), LABELS[:39])
-        Image.new("L", (300, 300), 200).save(root / part / "b" / "large.png")
-    return Made(even([200] * 40, 16), ("a", "b"))
-
-
 def hub_parquet(root: pathlib.Path) -> Made:
     (root / "data").mkdir()
     pictures = [png_bytes(image) for image in COLOUR]
@@ -365,7 +357,7 @@ def one_image_of_a_class(root: pathlib.Path) -> Made:
 
 
 def names_of_many_kinds(root: pathlib.Path) -> Made:
-    names = ("crème brûlée", "犬 & 猫")
+    names = ("crème\u00a0brûlée", "می\u200cخواهم")
     for part in ("train", "test"):
         write_folder(root / part, GREY, LABELS, names)
     return Made(GREY, names)
@@ -379,7 +371,7 @@ READ: list[Callable[[pathlib.Path], Made]] = [
     *(csv_without_header, hub_parquet, parquet_of_words, emnist, four_dimensions, jfif),
     *(own_validation, validation_without_test, nested_folders, differing_sizes),
     *(other_files_between, deep_tiff, opaque, one_image_of_a_class, names_of_many_kinds),
-    *(csv_of_numbered_columns, csv_of_exponents, folders_beside_a_table, one_large_image),
+    *(csv_of_numbered_columns, csv_of_exponents, folders_beside_a_table),
 ]
 
 
@@ -519,9 +511,9 @@ REFUSED: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
         ),
         ("seg_test/ and seg_train/",),
     ),
-    "a class name that cannot be shown": (
+    "a class name with a line's end": (
         lambda root: folder_of(root, {"a": list(GREY), "b\nc": list(GREY)}),
-        ("cannot be shown", "rename it"),
+        ("control characters in its name", "rename it"),
     ),
     "colours of 10 bits in 16": (
         lambda root: folder_of_colours(root, COLOUR.astype(np.uint16) * 4),
@@ -535,9 +527,9 @@ REFUSED: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
         lambda root: folder_of_tiff(root, GREY, {339: 2}),
         ("signed pixels of 8 bits",),
     ),
-    "columns in the order of their names' letters": (
+    "columns in the order of letters": (
         lambda root: written(root / "own.csv", "label,p1,p10,p2,p3\n1,2,3,4,5\n"),
-        ("another order", "sort the columns"),
+        ("order of their names' letters", "sort them by the names' numbers"),
     ),
     "two columns of labels": (
         lambda root: written(root / "own.csv", "label,class,a,b,c\n1,2,3,4,5\n"),
@@ -625,6 +617,28 @@ def test_colours_of_whole_16_bits_are_read(tmp_path: pathlib.Path) -> None:
     assert data.form.values == ValueRange(0, 255)
 
 
+@pytest.mark.parametrize(
+    "names", [("test_valid", "test_invalid"), ("train", "valve"), ("train", "tram", "tent")]
+)
+def test_classes_may_sound_like_splits(tmp_path: pathlib.Path, names: tuple[str, ...]) -> None:
+    path = folder_of(tmp_path, {name: list(GREY) for name in names})
+    assert load_training_data(path).class_names == tuple(sorted(names))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "label,x0_y0,x1_y0,x0_y1,x1_y1",  # row by row
+        "label,p0a,p0b,p0c,p0d",  # hexadecimal
+        "label,p4,p3,p2,p1",
+    ],
+)
+def test_columns_in_an_order_of_their_own(tmp_path: pathlib.Path, header: str) -> None:
+    rows = "".join(f"{i % 2},0,85,170,255\n" for i in range(10))
+    data = load_training_data(written(tmp_path / "own.csv", f"{header}\n{rows}"))
+    assert data.images.images[0, ..., 0].tolist() == [[0, 85], [170, 255]]
+
+
 def test_a_test_split_may_lack_a_class(tmp_path: pathlib.Path) -> None:
     write_folder(tmp_path / "train", GREY, make_labels(40, 3))
     write_folder(tmp_path / "test", GREY[:6], np.array([0, 2, 0, 2, 0, 2]))
@@ -649,7 +663,8 @@ def test_a_search_reads_a_persons_test_images_before_it_begins(
         file.write_bytes(file.read_bytes()[:60])
         words = (file, "skip_unreadable")
     load_training_data(path)
-    data_error(lambda: load_search_data(path), *words)
+    data_error(lambda: make_task(path, preset="quick", workdir=tmp_path / "run"), *words)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_of_a_known_data_sets_name_is_named(

@@ -119,10 +119,9 @@ def test_the_line_before_a_run(tmp_path: pathlib.Path) -> None:
     assert data.summary is not None
     assert data.summary.describe() == (
         f"{tmp_path}: 30 training images, 15 for validation (20% of the training images), 9 for "
-        "the "
-        "test (the data's own), 3 classes (a, b, c), 8x8 pixels, grey, values 0 to 255; images "
-        "from 12x16 to 30x20 made 8x8 (image_size=... chooses another size); passed over: 1 files "
-        "that end in .txt, not as images do (train/a/list.txt)"
+        "the test (the data's own), 3 classes (a, b, c), 16x16 pixels, grey, values 0 to 255; "
+        "images from 12x16 to 30x20 made 16x16 (image_size=... chooses another size); passed over: "
+        "1 files that end in .txt, not as images do (train/a/list.txt)"
     )
 
 

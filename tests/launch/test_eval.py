@@ -247,7 +247,7 @@ WRONG_USES = [
     ("--weights=", ONE_OF),
     ("--genome=tiny.json --model=resnet18", ONE_OF),
     ("--model=vgg", "flag --model=vgg: value should be one of <resnet18|small_cnn>"),
-    ("--model=small_cnn --channels=8", "--channels is for genomes; small_cnn can be made"),
+    ("--model=small_cnn --channels=8", "--channels is for genomes; of small_cnn only the"),
     (
         "--genome=tiny.json --save=new --workdir=new",
         "--save is not needed: the first seed's weights will be in new/weights",
@@ -256,7 +256,7 @@ WRONG_USES = [
         "--weights=best --workdir=new",
         "--workdir is for training; with --weights nothing is trained",
     ),
-    ("--model=small_cnn --engine=native", "--engine is for genomes; small_cnn can be made"),
+    ("--model=small_cnn --engine=native", "--engine is for genomes; of small_cnn only the"),
     ("--model=small_cnn --latency", "--latency is for saved weights; give it with --weights"),
     (
         "--weights=best --engine=native",

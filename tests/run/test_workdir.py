@@ -20,9 +20,6 @@ def workdir(tmp_path: pathlib.Path) -> Workdir:
     return Workdir(tmp_path)
 
 
-CANDIDATE = '{"kind": "individual"}\n'
-
-
 # Configuration
 
 
@@ -54,7 +51,6 @@ def test_only_a_complete_run_may_have_other_random_numbers(workdir: Workdir):
 
 def test_differences_are_named(workdir: Workdir):
     workdir.open(SearchConfig(), {})
-    workdir.history.write_text(CANDIDATE)
     other = replace(SearchConfig(), {"channels": 8, "dataset": "usps", "final_epochs": 5})
     with pytest.raises(FileError) as caught:
         workdir.open(other, {})
@@ -65,21 +61,8 @@ def test_differences_are_named(workdir: Workdir):
     )
 
 
-def test_a_run_without_a_candidate_begins_anew_with_other_settings(workdir: Workdir):
-    other = replace(SearchConfig(), {"channels": 8})
-    workdir.open(SearchConfig(), {"data": "abc"})
-    workdir.history.write_text('{"kind": "session"}\n')
-    document = workdir.open(other, {"data": "def"})
-    assert (document["config"], document["data"]) == (flatten(other), "def")
-    assert read_json(workdir.config) == document and not workdir.history.exists()
-    workdir.checkpoints.mkdir(parents=True)  # what was computed stays
-    with pytest.raises(FileError, match="another configuration"):
-        workdir.open(SearchConfig(), {"data": "def"})
-
-
 def test_where_the_run_can_be_continued_so_the_flag_is_named(workdir: Workdir):
     workdir.open(SearchConfig(), {"data": "abc"})
-    workdir.history.write_text(CANDIDATE)
     longer = replace(SearchConfig(), {"num_generations": 300})
     with pytest.raises(FileError) as caught:
         workdir.open(longer, {"data": "abc"})
@@ -96,7 +79,6 @@ def test_settings_of_other_versions_are_differences(workdir: Workdir):
     document = workdir.open(SearchConfig(), {})
     document["config"]["islands"] = document["config"].pop("seed")
     write_json(workdir.config, document)
-    workdir.history.write_text(CANDIDATE)
     with pytest.raises(FileError, match="islands was 0, is 'unknown'; seed was 'unknown', is 0"):
         workdir.open(SearchConfig(), {})
 
@@ -138,7 +120,6 @@ def test_history_without_configuration_is_refused(workdir: Workdir):
 
 def test_other_images_are_a_difference(workdir: Workdir):
     workdir.open(SearchConfig(), {"data": "abc"})
-    workdir.history.write_text(CANDIDATE)
     assert workdir.open(SearchConfig(), {"data": "abc"})["data"] == "abc"
     with pytest.raises(FileError, match="the images are not those it began with"):
         workdir.open(SearchConfig(), {"data": "def"})
@@ -147,7 +128,6 @@ def test_other_images_are_a_difference(workdir: Workdir):
 def test_the_same_images_may_lie_elsewhere(workdir: Workdir):
     began = replace(SearchConfig(), {"dataset": "photos/"})
     document = workdir.open(began, {"data": "abc"})
-    workdir.history.write_text(CANDIDATE)
     moved = replace(SearchConfig(), {"dataset": "/disk/photos"})
     assert workdir.open(moved, {"data": "abc"}) == document
     with pytest.raises(FileError) as caught:
