@@ -12,7 +12,6 @@ import collections
 import dataclasses
 import os
 import pathlib
-import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -24,17 +23,8 @@ from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.labels import lacking
 from jaxevo.datasets.pictures import SUFFIXES
+from jaxevo.datasets.split_names import check_no_splits_as_classes, role_of
 
-SPLITS = {
-    "train": ("train", "training"),
-    "validation": ("val", "valid", "validation", "dev"),
-    "test": ("test", "testing"),
-}
-# Words by which a folder seems to be a split.
-_SPLIT_WORDS = {word: role for role, words in SPLITS.items() for word in words} | {
-    "trainset": "train",
-    **dict.fromkeys(("testset", "eval", "evaluation", "holdout"), "test"),
-}
 _REMEDY = "replace or remove it"
 
 
@@ -148,7 +138,7 @@ def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathli
             raise DataError(
                 f"{folder} has {found['test'].name}/ but no train/ with class folders: add it"
             )
-        _check_no_splits_as_classes(folder, others)
+        check_no_splits_as_classes(folder, others)
         return {}
     # Other folders beside the splits are passed over, which is noted.
     for path in others:
@@ -158,32 +148,6 @@ def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathli
         )
     _count_loose(folder, passed)
     return found
-
-
-def role_of(name: str) -> str | None:
-    """The split that a folder or a file of that name holds."""
-    return next((role for role, names in SPLITS.items() if name.casefold() in names), None)
-
-
-def _check_no_splits_as_classes(folder: pathlib.Path, classes: Sequence[pathlib.Path]) -> None:
-    """Raises `DataError` for `train/*.jpg`, `test/*.jpg`, and for `cats_train/`, `cats_test/`.
-
-    The network would learn to tell training images from test images.
-    """
-    splits: dict[str, str] = {}  # a folder that is called so, by role
-    seeming = 0
-    for path in classes:
-        words = re.findall(r"[a-z]+", path.name.casefold())
-        role = next((found for word in words if (found := _SPLIT_WORDS.get(word))), None)
-        if role is not None:
-            seeming += 1
-            splits[role] = path.name
-    if len(splits) > 1 and 2 * seeming >= len(classes):
-        named = " and ".join(f"{name}/" for name in sorted(splits.values()))
-        raise DataError(
-            f"{folder} has {named}, which seem to be no classes but splits: call them train/ and "
-            "test/, and give each a folder for each class; or rename them if they are classes"
-        )
 
 
 def _check_no_splits_inside(folder: pathlib.Path, listing: _Listing) -> None:

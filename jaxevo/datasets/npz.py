@@ -26,8 +26,8 @@ from jaxevo.datasets.array_pixels import BLOCK, ArrayPixels
 from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.files import check_regular, read_errors
-from jaxevo.datasets.folder import SPLITS
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
+from jaxevo.datasets.split_names import SPLITS
 
 _MAX_READ = 1 << 20  # bytes at once; a directory of that size has 20,000 entries, and ours 6
 _CHUNK = _MAX_READ // 4

@@ -10,32 +10,28 @@ class names in the file's metadata) of the second. A folder may hold tables of e
 from __future__ import annotations
 
 import json
-import math
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxevo.datasets.array_pixels import ArrayPixels
-from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array
+from jaxevo.datasets.base import MAX_BYTES, DataError
+from jaxevo.datasets.csv_table import LABEL_COLUMNS, REMEDY, Table, label_column, no_nulls, read_csv
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular
-from jaxevo.datasets.folder import PassedOver, role_of
+from jaxevo.datasets.folder import PassedOver
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
 from jaxevo.datasets.pictures import Encoded
 from jaxevo.datasets.pixels import Pixels
+from jaxevo.datasets.split_names import role_of
 
 if TYPE_CHECKING:  # imported late, as it takes a while
     import pyarrow
 
 SUFFIXES = (".csv", ".parquet")
-_LABEL_COLUMNS = ("label", "labels", "class", "target", "y", "fine_label", "digit")
-_REMEDY = "save it anew"
-_MAX_COLUMNS = 20_000
-_MAX_LINE = 1 << 20  # bytes of a CSV file's first line
 _MAX_SCHEMA = 1 << 20  # bytes of the class names' description
 
 
@@ -99,35 +95,26 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     )
 
 
-class _Table(NamedTuple):
-    """A table's images and labels, the class names that the file has, and what to say of it."""
-
-    pixels: Pixels
-    labels: np.ndarray | None  # None: no column has them
-    class_names: tuple[str, ...] = ()
-    note: str = ""
-
-
-def _read_table(path: pathlib.Path) -> _Table:
-    check_regular(path, _REMEDY)
+def _read_table(path: pathlib.Path) -> Table:
+    check_regular(path, REMEDY)
     try:
-        return _read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)
+        return read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)
     except (DataError, OSError):
         raise
     except Exception as error:  # pyarrow raises many types on damaged files
         raise DataError(
-            f"{path} cannot be read ({str(error)[:200] or type(error).__name__}): {_REMEDY}"
+            f"{path} cannot be read ({str(error)[:200] or type(error).__name__}): {REMEDY}"
         ) from error
 
 
 def _joined(
-    paths: Sequence[pathlib.Path], tabled: Sequence[_Table]
+    paths: Sequence[pathlib.Path], tabled: Sequence[Table]
 ) -> tuple[Pixels, np.ndarray, tuple[str, ...]]:
     labels = []
     for path, table in zip(paths, tabled, strict=True):
         if table.labels is None:
             raise DataError(
-                f"{path} has no label column ({', '.join(_LABEL_COLUMNS)}): name one of its "
+                f"{path} has no label column ({', '.join(LABEL_COLUMNS)}): name one of its "
                 "columns so"
             )
         kinds = {each.dtype.kind for each in [table.labels, *labels]}
@@ -147,113 +134,7 @@ def _joined(
     return first, np.concatenate(labels), tabled[0].class_names
 
 
-def _read_csv(path: pathlib.Path) -> _Table:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    # Tell label and pixels apart.
-    columns, has_names = _csv_columns(path)
-    label = _label_column(columns) if has_names else columns[0]
-    pixels = [name for name in columns if name != label]
-    side = _check_pixel_columns(path, pixels)
-    # Read in blocks, so that the size is checked before all of it is held.
-    reader = csv.open_csv(
-        path,
-        read_options=csv.ReadOptions(column_names=columns, skip_rows=int(has_names)),
-        convert_options=csv.ConvertOptions(column_types={name: pa.float32() for name in pixels}),
-    )
-    blocks: list[np.ndarray] = []
-    labels: list[np.ndarray] = []
-    rows = 0
-    for batch in reader:
-        rows += batch.num_rows
-        check_image_array(path, (max(1, rows), side, side, 1), MAX_BYTES // 4)
-        block = np.stack([_no_nulls(path, batch.column(name), name) for name in pixels], axis=1)
-        blocks.append(block.reshape(-1, side, side, 1))
-        if label:
-            labels.append(_no_nulls(path, batch.column(label), label))
-    if not rows:
-        raise DataError(f"{path} has no rows: use a file with at least one image")
-    images = ArrayPixels.of(str(path), np.concatenate(blocks))
-    if not labels:
-        return _Table(images, None)
-    found = np.concatenate(labels)
-    if found.dtype.kind == "U" and label in found and all(map(_is_number, pixels)):
-        raise DataError(f"{path} has its first line twice: leave the second one out")
-    note = "" if has_names else f"{path} has no names of columns: the first is taken for the label"
-    return _Table(images, label_names(str(path), found), note=note)
-
-
-def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
-    """The side of the square images whose pixels have these columns.
-
-    Raises `DataError` unless their number is a square, or where they were sorted by their letters.
-    """
-    side = math.isqrt(len(names))
-    if side**2 != len(names) or side < 2:
-        raise DataError(
-            f"{path} has {len(names)} columns beside the label, which is no square number of "
-            "pixels: put commas between the columns, leave out those that are no pixels, or save "
-            "the images as .npz"
-        )
-    if second := {"label", "labels", "class", "target"} & {name.casefold() for name in names}:
-        raise DataError(
-            f"{path} has two columns for labels, one is {min(second)}: leave one of them"
-        )
-    # Names in the order of their letters have p10 before p2.
-    matches = [re.fullmatch(r"(\D*)(\d+)(\D*)", name) for name in names]
-    parts = [match.groups() for match in matches if match]
-    numbers = [int(number) for _, number, _ in parts]
-    alike = len(parts) == len(names) and len({(begin, end) for begin, _, end in parts}) == 1
-    if alike and list(names) == sorted(names) and numbers != sorted(numbers):
-        raise DataError(
-            f"{path} has its columns in the order of their names' letters (p10 before p2): sort "
-            "them by the names' numbers"
-        )
-    return side
-
-
-def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool]:
-    """The columns' names, made up where the first line has none, and whether it has them."""
-    with path.open("rb") as file:
-        line = file.readline(_MAX_LINE)
-    if b"\0" in line:
-        raise DataError(f"{path} is no text in UTF-8: {_REMEDY} as CSV in UTF-8")
-    names = [name.strip().strip('"') for name in line.decode("utf-8-sig", "replace").split(",")]
-    if not line.endswith(b"\n") or len(names) > _MAX_COLUMNS:
-        raise DataError(
-            f"{path} has no first line of at most {_MAX_COLUMNS:,} columns: {_REMEDY} as CSV with "
-            "commas"
-        )
-    named = _label_column(names) or not all(_is_number(name) for name in names[1:])
-    if len(set(names)) == len(names) and named:
-        return names, True
-    return [f"column {i}" for i in range(len(names))], False
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _label_column(columns: Sequence[str]) -> str:
-    """The column of labels, or an empty string."""
-    folded = {name.casefold(): name for name in columns}
-    return next((folded[name] for name in _LABEL_COLUMNS if name in folded), "")
-
-
-def _no_nulls(path: pathlib.Path, column: pyarrow.Array, name: str) -> np.ndarray:
-    if column.null_count:
-        raise DataError(
-            f"{path} has an empty field in the column {name}: fill it or leave the row out"
-        )
-    found = column.to_numpy(zero_copy_only=False)
-    return found.astype(str) if found.dtype == object else found
-
-
-def _read_parquet(path: pathlib.Path) -> _Table:
+def _read_parquet(path: pathlib.Path) -> Table:
     from pyarrow import parquet
 
     # Check the size that the metadata tells, before a row is read.
@@ -268,7 +149,7 @@ def _read_parquet(path: pathlib.Path) -> _Table:
         )
     # Collect the encoded images and the labels.
     schema = file.schema_arrow
-    image, label = _image_column(path, schema), _label_column(schema.names)
+    image, label = _image_column(path, schema), label_column(schema.names)
     pictures: list[Encoded] = []
     labels: list[np.ndarray] = []
     for batch in file.iter_batches(columns=[image, label] if label else [image]):
@@ -277,9 +158,9 @@ def _read_parquet(path: pathlib.Path) -> _Table:
                 raise DataError(f"{path}, row {len(pictures)}, has no image: leave the row out")
             pictures.append(Encoded(f"{path}, row {len(pictures)},", encoded))
         if label:
-            labels.append(_no_nulls(path, batch.column(label), label))
+            labels.append(no_nulls(path, batch.column(label), label))
     raw = label_names(str(path), np.concatenate(labels)) if labels else None
-    return _Table(FilePixels(str(path), tuple(pictures)), raw, _class_names(schema, label))
+    return Table(FilePixels(str(path), tuple(pictures)), raw, _class_names(schema, label))
 
 
 def _image_column(path: pathlib.Path, schema: pyarrow.Schema) -> str:
