@@ -51,7 +51,7 @@ def draw(networks: list[Network]) -> Figure:
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.subplots()
     groups = {
-        "networks of one search, trained alike": [each for each in networks if each.by_search],
+        "networks of searches": [each for each in networks if each.by_search],
         "small CNN, by hand, trained alike": [each for each in networks if not each.by_search],
     }
     for style, (label, group) in enumerate(groups.items()):

@@ -163,6 +163,25 @@ def test_the_small_shipped_genome_is_the_fittest_within_8000_parameters():
     assert size == metadata["parameters"]["mnist"] == record["parameters"]
 
 
+def test_the_shipped_genome_of_20000_parameters_is_its_searchs_winner():
+    lines = (REPOSITORY / "docs/mnist-front/guided/history.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    fresh: dict[int, list[float]] = {}
+    for each in (each for each in records if each["kind"] == "retraining"):
+        fresh.setdefault(each["id"], []).append(each["fitness"])
+    winner = max(fresh, key=lambda number: sum(fresh[number]) / len(fresh[number]))
+    found = [each for each in records if each["kind"] == "individual"]
+    (record,) = (each for each in found if each["id"] == winner)
+    genome, metadata = genome_files.load(genome_files.shipped_path("evoM"))
+    layout = record["genome"] | {"layout": {"channels": 4, "num_normal_cells": 3}}
+    assert genome == Genome.from_dict(layout)
+    assert metadata["provenance"]["individual"] == winner
+    assert metadata["provenance"]["candidates"] == len(found)
+    assert metadata["search_fitness"] == record["fitness"]
+    size = complexity.measure(genome, NetworkConfig(), (28, 28, 1), num_classes=10).parameters
+    assert size == metadata["parameters"]["mnist"] == record["parameters"] <= 20_000
+
+
 def test_several_genomes_are_packed_into_a_text_and_unpacked(tmp_path):
     one = random_genome(np.random.default_rng(0), 2, 4)
     (tmp_path / "one.json").write_text(genome_files.dumps(one, {"id": 3}))
