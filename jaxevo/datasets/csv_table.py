@@ -34,6 +34,7 @@ class Table(NamedTuple):
 
 
 def read_csv(path: pathlib.Path) -> Table:
+    """The images and labels of a CSV file. Raises `DataError`."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from jaxevo.datasets.input_form import InputForm
+from jaxevo.errors import printable
 
 _SHOWN = 4  # class names
 
@@ -55,4 +56,4 @@ def _describe_classes(names: tuple[str, ...]) -> str:
     if names == tuple(map(str, range(number))):
         return f"{number} classes (0 to {number - 1})"
     more = ", ..." if number > _SHOWN else ""
-    return f"{number} classes ({', '.join(names[:_SHOWN])}{more})"
+    return printable(f"{number} classes ({', '.join(names[:_SHOWN])}{more})")

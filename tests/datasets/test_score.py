@@ -125,6 +125,14 @@ def test_the_line_before_a_run(tmp_path: pathlib.Path) -> None:
     )
 
 
+def test_class_names_in_the_line_obey_nobody(tmp_path: pathlib.Path) -> None:
+    labels = np.array(["a", "\x1b[31mb\n"])[make_labels(10, 2)]
+    np.savez(tmp_path / "own.npz", x_train=make_images(10, (8, 8)), y_train=labels)
+    data = load_search_data(str(tmp_path / "own.npz"), validation_fraction=0.3)
+    assert data.summary is not None
+    assert "2 classes (\\x1b[31mb\\n, a)" in data.summary.describe()
+
+
 def test_another_form_of_a_network_is_demanded(own: pathlib.Path) -> None:
     form = InputForm(8, 8, 1, values=load_training_data(str(own)).form.values)
     assert load_scored_data(str(own), form=form, class_names=("a", "b"), trained_on="x").images
