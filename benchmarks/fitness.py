@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 from curves import RECIPES_TRIED, REFERENCE, Bench, column, tau, train_missing
 
-from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config import NetworkConfig, SearchConfig, TrainingConfig, replace
 from jaxevo.run.prepare import make_task
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
 from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_cell
+from jaxevo.strategies.registry import layout_space
 
 SEARCHES = ("rea", "aging", "aco", "guided", "nsga2")  # whose genomes may be trained
 Score = Callable[[dict[str, Any]], float]  # of a line; the larger, the better
@@ -118,13 +118,10 @@ def draw_genomes(options: argparse.Namespace, bench: Bench) -> list[Genome]:
     Width and number of cells are drawn where there are bounds on them.
     """
     rng = np.random.default_rng(options.genome_seed)
-    layouts = None
-    if options.min_channels or options.min_normal_cells:
-        layouts = LayoutSpace.between(
-            (options.min_channels or options.channels, options.channels),
-            (options.min_normal_cells or options.num_normal_cells, options.num_normal_cells),
-            (),
-        )
+    bounds = ("min_channels", "channels", "min_normal_cells", "num_normal_cells")
+    layouts = layout_space(
+        replace(SearchConfig(), {name: getattr(options, name) for name in bounds})
+    )
     found: list[Genome] = []
     while len(found) < options.genomes - options.searched:
         normal, reduction = (random_cell(rng, int(rng.integers(2, 7))) for _ in range(2))

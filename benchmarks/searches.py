@@ -50,14 +50,14 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
         for strategy, fitness in (way for way in WAYS if ", ".join(way) in options.ways):
             settings = {
                 **dataclasses.asdict(bench.builder.network),
-                **{"fitness": fitness, "seed": seed, "max_parameters": options.max_parameters},
-                **{"num_generations": 15, "compare_winner": False},
-                **{"epochs": options.candidate_epochs},
-                **{"max_trainings": EPOCHS // options.candidate_epochs},
+                **{"fitness": fitness, "seed": seed, "num_generations": 15},
+                **{"max_parameters": options.max_parameters, "compare_winner": False},
+                "epochs": options.candidate_epochs,
+                "max_trainings": EPOCHS // options.candidate_epochs,
                 **(RECIPES["modern"] | {"weight_average": 0.95} if options.modern else {}),
                 # Above 0, the width and the number of cells are genes.
-                **{"min_channels": options.min_channels},
-                **{"min_normal_cells": options.min_normal_cells},
+                "min_channels": options.min_channels,
+                "min_normal_cells": options.min_normal_cells,
             }
 
             def run(strategy=strategy, fitness=fitness, settings=settings, seed=seed):

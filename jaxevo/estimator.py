@@ -19,8 +19,15 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jaxevo.errors import InputError, printable
-from jaxevo.estimator_inputs import as_rows, check_range, image_shape_of, own_range, to_inputs
+from jaxevo.errors import InputError
+from jaxevo.estimator_inputs import (
+    as_rows,
+    check_range,
+    class_columns,
+    image_shape_of,
+    own_range,
+    to_inputs,
+)
 
 
 class ImageClassifier(ClassifierMixin, BaseEstimator):
@@ -173,9 +180,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         if self._usual_range:
             check_range(checked, self.classifier_.form.values)
         inputs = to_inputs(checked, self.image_shape_, self.classifier_.form)
-        # A network that was read from a file has its names made printable.
-        positions = {printable(name): k for k, name in enumerate(self.classifier_.class_names)}
-        columns = [positions[printable(name)] for name in self._names()]
+        columns = class_columns(self._names(), self.classifier_.class_names)
         return self.classifier_.predict_inputs(inputs)[:, columns]
 
     def predict(self, X: ArrayLike) -> np.ndarray:

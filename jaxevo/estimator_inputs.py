@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxevo.datasets import DataError, InputForm, ValueRange
+from jaxevo.datasets.class_names import map_classes
 from jaxevo.datasets.values import Extent, choose_range
 from jaxevo.errors import InputError
 
@@ -115,6 +116,11 @@ def check_range(rows: np.ndarray, values: ValueRange) -> None:
             f"X has values from {rows.min():g} to {rows.max():g} and the images of fit had "
             f"{values}: give both on one scale"
         )
+
+
+def class_columns(names: Sequence[str], class_names: Sequence[str]) -> np.ndarray:
+    """Where the classes of these names are among a network's, int32 `[len(names)]`."""
+    return map_classes(names, class_names, "y")
 
 
 def to_inputs(rows: np.ndarray, image_shape: tuple[int, int, int], form: InputForm) -> np.ndarray:

@@ -11,13 +11,11 @@ from absl import flags
 from jaxevo.config import DataConfig, SearchConfig, WorkerConfig, flatten, leaf_fields, replace
 from jaxevo.config.fields import setting
 from jaxevo.config.presets import (
-    DEFAULT_STRATEGIES,
     FINAL_RECIPES,
     PRESETS,
     RECIPES,
     STRATEGIES,
-    final_settings,
-    preset,
+    search_settings,
 )
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
@@ -134,12 +132,15 @@ def _shown(name: str, values: Mapping[str, Mapping[str, Any]]) -> str:
 def preset_values() -> dict[str, dict[str, Any]]:
     """The settings of each preset, for help texts; some of `quick` depend on the images."""
     paper = flatten(SearchConfig())
-    found = [preset("quick", number, side) for number in _NUMBERS_OF_IMAGES for side in _SIDES]
+    found = [
+        search_settings("quick", None, None, num_images=number, side=side)
+        for number in _NUMBERS_OF_IMAGES
+        for side in _SIDES
+    ]
     quick = {}
     for name in found[0]:
         low, high = (bound(settings[name] for settings in found) for bound in (min, max))
         quick[name] = low if low == high else f"{low} to {high} by the images"
-    quick |= final_settings(FINAL_RECIPES["quick"]) | STRATEGIES[DEFAULT_STRATEGIES["quick"]]
     return {"paper": paper, "quick": paper | quick}
 
 

@@ -11,7 +11,7 @@ from jaxevo.datasets.array_pixels import ArrayPixels
 from jaxevo.datasets.base import DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
-from jaxevo.datasets.npz import axes_of
+from jaxevo.datasets.npz import axes_of, in_order
 
 NAME = "arrays"  # what such data is called in records
 _PARTS = {"train": "train", "validation": "val", "test": "test"}
@@ -99,11 +99,7 @@ def _label_array(what: str, labels: Any) -> np.ndarray:
 
 def _pixels(what: str, images: Any, num_labels: int) -> ArrayPixels:
     array = _array(what, images)
-    order = axes_of(what, array.shape)
-    if array.ndim == 4:
-        array = array.transpose([axis for axis in order if axis is not None])
-    else:
-        array = array[..., None]
+    array = in_order(array, axes_of(what, array.shape))
     if array.dtype.kind not in "biuf":
         raise DataError(f"{what} is of type {array.dtype}: use numbers")
     check_image_array(what, array.shape)

@@ -132,6 +132,10 @@ class Dataset:
             fixed_test=True,
         )
 
+    def with_note(self, note: str) -> Dataset:
+        """The data set with one more thing that a person should know."""
+        return dataclasses.replace(self, notes=(*self.notes, note))
+
     def check_test(self, form: InputForm, options: ReadOptions) -> None:
         """Reads the test images of a person's data, and forgets them.
 

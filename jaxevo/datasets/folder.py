@@ -22,7 +22,7 @@ from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.labels import lacking
-from jaxevo.datasets.pictures import SUFFIXES
+from jaxevo.datasets.pictures import SUFFIXES, has_image_ending
 from jaxevo.datasets.split_names import check_no_splits_as_classes, role_of
 
 _REMEDY = "replace or remove it"
@@ -112,11 +112,7 @@ def holds_training_classes(folder: pathlib.Path) -> bool:
     with read_errors(folder, "check that you may read it"):
         train = [path for path in _subfolders(folder) if role_of(path.name) == "train"]
         classes = [path for place in train for path in _subfolders(place)]
-        return sum(any(map(_is_image, path.rglob("*"))) for path in classes) > 1
-
-
-def _is_image(path: pathlib.Path) -> bool:
-    return path.suffix.lower() in SUFFIXES
+        return sum(any(map(has_image_ending, path.rglob("*"))) for path in classes) > 1
 
 
 def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathlib.Path]:
@@ -216,7 +212,7 @@ def _list_images(
         for path in (
             pathlib.Path(place, name) for name in sorted(files) if not name.startswith(".")
         ):
-            if path.suffix.lower() not in SUFFIXES:
+            if not has_image_ending(path):
                 passed.add(
                     f"files that end in {path.suffix or 'nothing'}, not as images do",
                     _inside(path, root),
@@ -230,7 +226,7 @@ def _list_images(
 
 def _count_loose(folder: pathlib.Path, passed: PassedOver) -> None:
     loose = sorted(
-        path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file()
+        path.name for path in folder.iterdir() if has_image_ending(path) and path.is_file()
     )
     loose = [name for name in loose if not name.startswith(".")]
     if loose:

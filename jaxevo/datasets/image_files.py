@@ -13,7 +13,7 @@ from jaxevo.datasets.file_pixels import read_input
 from jaxevo.datasets.files import check_regular, read_errors
 from jaxevo.datasets.folder import check_inside
 from jaxevo.datasets.input_form import InputForm
-from jaxevo.datasets.pictures import SUFFIXES
+from jaxevo.datasets.pictures import SUFFIXES, has_image_ending
 
 _REMEDY = "replace or remove it"
 
@@ -31,7 +31,7 @@ def find_images(folder: pathlib.Path) -> list[pathlib.Path]:
         for parent, folders, names in os.walk(folder, onerror=_refuse):
             folders[:] = [name for name in folders if name[0] != "."]
             paths += [pathlib.Path(parent, name) for name in names if name[0] != "."]
-    images = sorted(path for path in paths if path.suffix.lower() in SUFFIXES)
+    images = sorted(path for path in paths if has_image_ending(path))
     if not images:
         raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}): add some")
     for path in images:

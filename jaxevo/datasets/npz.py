@@ -193,11 +193,11 @@ def _check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
 def _blocks(path: pathlib.Path, key: str, order: tuple[int | None, ...]) -> Iterator[np.ndarray]:
     """The array's images, [m, H, W, C]: read in part where its order in the file allows it."""
     header = _header(path, key, "biuf")
-    axes = tuple(axis for axis in order if axis is not None)
     if header.fortran:
         array = _read_array(path, key)
         yield from (
-            _ordered(array[start : start + BLOCK], axes) for start in range(0, len(array), BLOCK)
+            np.ascontiguousarray(in_order(array[start : start + BLOCK], order))
+            for start in range(0, len(array), BLOCK)
         )
         return
     size = math.prod(header.shape[1:]) * header.dtype.itemsize
@@ -207,7 +207,7 @@ def _blocks(path: pathlib.Path, key: str, order: tuple[int | None, ...]) -> Iter
             number = min(BLOCK, header.shape[0] - start)
             data = _read_exactly(stream, number * size)
             block = np.frombuffer(data, header.dtype).reshape(number, *header.shape[1:])
-            yield _ordered(block, axes)
+            yield np.ascontiguousarray(in_order(block, order))
 
 
 def _read_exactly(stream: IO[bytes], size: int) -> bytearray:
@@ -220,8 +220,10 @@ def _read_exactly(stream: IO[bytes], size: int) -> bytearray:
     return data
 
 
-def _ordered(block: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    return block[..., None] if len(axes) == 3 else np.ascontiguousarray(block.transpose(axes))
+def in_order(block: np.ndarray, order: tuple[int | None, ...]) -> np.ndarray:
+    """Images as [m, H, W, C], whose axes lie in the order that `axes_of` gives."""
+    axes = [axis for axis in order if axis is not None]
+    return block[..., None] if len(axes) == 3 else block.transpose(axes)
 
 
 def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:

@@ -57,8 +57,7 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
     own = os.path.join(data_dir, dataset) if data_dir else None
     if not os.path.exists(dataset) or (own and os.path.realpath(own) == os.path.realpath(dataset)):
         return opened
-    note = f"passed over: the path {dataset} here, which ./{dataset} would mean"
-    return dataclasses.replace(opened, notes=(*opened.notes, note))
+    return opened.with_note(f"passed over: the path {dataset} here, which ./{dataset} would mean")
 
 
 def _open_path(dataset: str) -> Dataset:
@@ -70,10 +69,9 @@ def _open_path(dataset: str) -> Dataset:
             return open_folder(path)
         if not holds_training_classes(path):
             return open_tables(str(path), tables)
-        opened = open_folder(path)
         names = ", ".join(table.name for listed in tables.values() for table in listed)
         note = f"passed over: {names}, as there are folders of classes"
-        return dataclasses.replace(opened, notes=(*opened.notes, note))
+        return open_folder(path).with_note(note)
     if os.path.isfile(path):
         if suffix == ".npz":
             return open_npz(path)

@@ -64,6 +64,11 @@ class Header:
     halved: bool  # stored with 16 bits a channel, of which Pillow reads the upper 8
 
 
+def has_image_ending(path: pathlib.Path) -> bool:
+    """True for a file's name that ends as those of images do."""
+    return path.suffix.lower() in SUFFIXES
+
+
 def read_header(picture: Picture) -> Header:
     """Reads an image file's header, without decoding a pixel."""
     with _opened(picture) as image:

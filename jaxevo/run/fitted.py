@@ -87,9 +87,13 @@ def recorded_choice(document: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
+def read_options(settings: DataConfig) -> ReadOptions:
+    """What a person says about the images. Raises `InputError`."""
+    return ReadOptions.of(settings.pixel_range, settings.background, settings.skip_unreadable)
+
+
 def size_of(settings: DataConfig, data: Dataset) -> DataSize:
     """The training images as the networks will see them. Raises `InputError`."""
-    options = ReadOptions.of(settings.pixel_range, settings.background, settings.skip_unreadable)
-    measured = data.train.pixels.measure(options.pixel_range)
+    measured = data.train.pixels.measure(read_options(settings).pixel_range)
     form, _ = make_form(measured, settings.image_size, settings.resize)
     return DataSize(*form.image_shape, len(data.train), len(data.class_names))

@@ -22,7 +22,6 @@ from jaxevo.config.presets import (
 from jaxevo.datasets import (
     NAMES,
     Images,
-    ReadOptions,
     SearchData,
     load_search_data,
     load_test_data,
@@ -32,13 +31,14 @@ from jaxevo.datasets.dataset import Dataset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
-from jaxevo.run.fitted import fit_to_machine, recorded_choice, size_of
+from jaxevo.run.explore import within_bounds
+from jaxevo.run.fitted import fit_to_machine, read_options, recorded_choice, size_of
 from jaxevo.run.lag import settle_lag
 from jaxevo.run.reader import read_config
 from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
-from jaxevo.strategies.registry import initial_genomes
+from jaxevo.strategies.registry import initial_genomes, make_strategy
 from jaxevo.training.engines import with_engine
 
 # A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), a
@@ -118,7 +118,7 @@ def make_task(
         on_image=on_image,
     )
     if task.data.form is not None and not task.workdir.result.exists():
-        opened.check_test(task.data.form, _read_options(config))
+        opened.check_test(task.data.form, read_options(config.data))
     return dataclasses.replace(task, continues=continues, fitted=fitted)
 
 
@@ -240,7 +240,7 @@ def load_task(
     """A search of this configuration in a folder, with its images. Raises `InputError`."""
     begin = time.perf_counter()
     images, load_test = load_images(config, data, data_dir, on_image=on_image)
-    return Task(
+    task = Task(
         config=config,
         workdir=Workdir(path),
         data=images,
@@ -250,6 +250,10 @@ def load_task(
         workers=workers or WorkerConfig(),
         time_limit=time_limit,
     )
+    # A search without a genome within its bounds is refused before there is a folder.
+    if fits := within_bounds(config, task.builder.complexity):
+        make_strategy(config, fits).ask()
+    return task
 
 
 def load_images(
@@ -260,7 +264,7 @@ def load_images(
     on_image: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[SearchData, Callable[[], Images] | None]:
     """The images to search on, and how to come by those for the test, if there are any."""
-    settings, options = config.data, _read_options(config)
+    settings, options = config.data, read_options(config.data)
     images = load_search_data(
         data,
         data_dir,
@@ -274,11 +278,6 @@ def load_images(
         return images, None
     load_test = functools.partial(load_test_data, data, data_dir, form=images.form, options=options)
     return images, load_test
-
-
-def _read_options(config: SearchConfig) -> ReadOptions:
-    settings = config.data
-    return ReadOptions.of(settings.pixel_range, settings.background, settings.skip_unreadable)
 
 
 def dataset_name(data: Data) -> str:

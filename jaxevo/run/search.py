@@ -34,7 +34,7 @@ from jaxevo.run.sizing import Fitted
 from jaxevo.run.workdir import Workdir
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.registry import make_strategy
+from jaxevo.strategies.registry import initial_genomes
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
 from jaxevo.training.engines import describe_search_engine, device_name, with_engine
@@ -59,8 +59,7 @@ class Task:
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
-        # A search without a genome within its bounds is refused before there is a folder.
-        make_strategy(self.config, within_bounds(self.config, self.builder.complexity)).ask()
+        initial_genomes(self.config, within_bounds(self.config, self.builder.complexity))
         self.workers.check(self.config)
         if self.workers.cluster:
             need("ray", "ray")
