@@ -62,7 +62,10 @@ def write_text(path: pathlib.Path, text: str) -> None:
 
 def write_bytes(path: pathlib.Path, content: bytes) -> None:
     """Writes a file under another name, and renames it once it is on the disk. Raises `OSError`."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _named(error, path) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -72,8 +75,12 @@ def write_bytes(path: pathlib.Path, content: bytes) -> None:
         os.replace(name, path)
     except OSError as error:
         os.unlink(name)
-        # A failed write does not say of which file it was.
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise _named(error, path) from error
+
+
+def _named(error: OSError, path: pathlib.Path) -> OSError:
+    """The error of writing a file, which names no file or one that was to be renamed."""
+    return OSError(error.errno, error.strerror, str(path))
 
 
 @contextlib.contextmanager

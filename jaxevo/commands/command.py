@@ -22,7 +22,7 @@ from typing import Any
 from absl import flags, logging
 from rich.console import Console
 
-from jaxevo.errors import InputError, printable
+from jaxevo.errors import InputError, explained, printable
 from jaxevo.files import default_cache_dir
 
 FLAGS = flags.FLAGS
@@ -71,7 +71,8 @@ def run(
         except BrokenPipeError:
             raise
         except (InputError, flags.Error, OSError) as error:
-            print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+            text = explained(error) if isinstance(error, OSError) else str(error)
+            print(f"error: {printable(' '.join(text.split()))}", file=sys.stderr)
             sys.exit(2)
         except KeyboardInterrupt:
             print(f"interrupted; {when_interrupted}", file=sys.stderr)

@@ -23,7 +23,7 @@ from jaxevo.commands import flags as shared
 from jaxevo.commands.command import say
 from jaxevo.config import SearchConfig, WorkerConfig, flatten, leaf_fields, replace
 from jaxevo.config.presets import DEFAULT_STRATEGIES, STRATEGIES
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, explained, reason
 
 if TYPE_CHECKING:  # imported late, as they bring JAX
     from jaxevo.run.reporter import Reporter
@@ -110,9 +110,7 @@ def profile() -> AbstractContextManager[None]:
     try:
         pathlib.Path(FLAGS.profile).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"profile={FLAGS.profile} cannot be a folder ({error.strerror}): name another"
-        ) from error
+        raise InputError(f"profile={explained(error)}") from error
     return jax.profiler.trace(FLAGS.profile)
 
 
@@ -129,8 +127,8 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
         raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(
-            f"{error}: the run in {path} cannot go on, but nothing recorded is lost; when there is "
-            "room and it can be written, give the same command"
+            f"{reason(error)}: the run in {path} cannot go on, but nothing recorded is lost; when "
+            "there is room and it can be written, give the same command"
         ) from error
     except DivergedError as error:
         raise InputError(

@@ -49,7 +49,8 @@ class FilePixels:
         channels = 1 if all(header.grey for _, header in headers) else 3
         transparent = [picture for picture, header in headers if header.transparent]
         values = values or self._values(headers)
-        return Measured(sides, channels, values, _background(transparent, values))
+        background = _background(transparent, values)
+        return Measured(sides, channels, values, background, _pages_note(headers))
 
     def _values(self, headers: Sequence[tuple[Picture, Header]]) -> ValueRange:
         """The range of the files' values; decodes as few of them as tell it."""
@@ -175,6 +176,15 @@ def _refusal(what: str, unreadable: Sequence[DataError]) -> DataError:
         f"{what} has {len(unreadable)} images that cannot be read ({named}{more}): {REMEDY}, "
         "or give skip_unreadable"
     )
+
+
+def _pages_note(headers: Sequence[tuple[Picture, Header]]) -> tuple[str, ...]:
+    several = [picture for picture, header in headers if header.pages]
+    if not several:
+        return ()
+    more = ", ..." if len(several) > 1 else ""
+    found = f"{len(several)} ({several[0]}{more})"
+    return (f"files with several images, of which the first is read: {found}",)
 
 
 def _background(pictures: Sequence[Picture], values: ValueRange) -> str:

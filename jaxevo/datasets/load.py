@@ -268,7 +268,8 @@ class _ReadTrain:
 def _read_train(
     opened: Dataset, image_size: int, resize: str, *, options: ReadOptions
 ) -> _ReadTrain:
-    form, note = make_form(opened.train.pixels.measure(options.pixel_range), image_size, resize)
+    measured = opened.train.pixels.measure(options.pixel_range)
+    form, note = make_form(measured, image_size, resize)
     form = options.apply(form)
     images, skipped = opened.train.read(form, options)
     # A class all of whose images were passed over cannot be learned.
@@ -277,7 +278,9 @@ def _read_train(
         raise DataError(
             f"{opened.name} has no readable training image of class {opened.class_names[lost[0]]}"
         )
-    return _ReadTrain(images, form, (*((note,) if note else ()), *opened.notes, *_skipped(skipped)))
+    sizes = (note,) if note else ()
+    notes = (*sizes, *measured.notes, *opened.notes, *_skipped(skipped))
+    return _ReadTrain(images, form, notes)
 
 
 def _read_test(

@@ -62,6 +62,7 @@ class Header:
     deep: bool
     transparent: bool
     halved: bool  # stored with 16 bits a channel, of which Pillow reads the upper 8
+    pages: bool  # holds several images, of which the first is read
 
 
 def has_image_ending(path: pathlib.Path) -> bool:
@@ -78,9 +79,10 @@ def read_header(picture: Picture) -> Header:
             width, height = height, width
         deep, transparent = image.mode in _DEEP, image.has_transparency_data
         grey = deep or image.mode in _GREY
-        return Header(
-            height, width, grey, deep, transparent, not deep and bool(_HALVED.search(raw))
-        )
+        halved = not deep and bool(_HALVED.search(raw))
+        # A camera's MPO file has other versions of one picture behind the first.
+        pages = getattr(image, "is_animated", False) and image.format != "MPO"
+        return Header(height, width, grey, deep, transparent, halved, pages)
 
 
 def decode(

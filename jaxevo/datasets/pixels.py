@@ -26,6 +26,7 @@ class Measured:
     channels: int
     values: ValueRange
     background: str
+    notes: tuple[str, ...] = ()  # what a person should know of them, each a phrase
 
 
 @dataclasses.dataclass(frozen=True)

@@ -118,7 +118,8 @@ def make_task(
         on_image=on_image,
     )
     if task.data.form is not None and not task.workdir.result.exists():
-        opened.check_test(task.data.form, read_options(config.data))
+        options = dataclasses.replace(read_options(config.data), progress=on_image)
+        opened.check_test(task.data.form, options)
     return dataclasses.replace(task, continues=continues, fitted=fitted)
 
 

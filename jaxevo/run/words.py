@@ -13,9 +13,9 @@ _WEAKEST = 3  # classes that are told
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds, minutes or hours, rounded."""
+    """Seconds, minutes or hours, rounded; parts of a second to one digit."""
     if seconds < 90:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.1g} s" if seconds < 1 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 

@@ -14,6 +14,7 @@ from jaxevo.checked import CheckedFields
 from jaxevo.config import SearchConfig, flatten
 from jaxevo.config.changes import can_change
 from jaxevo.config.presets import complete
+from jaxevo.errors import explained
 from jaxevo.files import FileError, read_json, write_json
 from jaxevo.run.records import Change
 from jaxevo.seeds import STREAMS
@@ -131,9 +132,12 @@ class Workdir:
     def locked(self) -> Iterator[None]:
         """Makes the folder and keeps other processes out within the block.
 
-        Raises `FileError` if another process is in.
+        Raises `FileError` if another process is in, or the folder cannot be made.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(explained(error)) from error
         handle = self.lock()
         try:
             yield

@@ -290,6 +290,17 @@ def jfif(root: pathlib.Path) -> Made:
     return Made(images, ("a", "b"))
 
 
+def pages(root: pathlib.Path) -> Made:
+    for part in ("train", "test"):
+        write_folder(root / part, GREY, LABELS, ending="tiff")
+        for path in sorted((root / part / "a").iterdir())[:2]:
+            with Image.open(path) as image:
+                kept = image.copy()
+            kept.save(path, save_all=True, append_images=[kept.rotate(90)])
+    note = "files with several images, of which the first is read: 2 ("
+    return Made(GREY, ("a", "b"), note=note)
+
+
 def own_validation(root: pathlib.Path) -> Made:
     for part, number in (("train", 40), ("valid", 6), ("test", 10)):
         write_folder(root / part, GREY[:number], LABELS[:number])
@@ -371,7 +382,7 @@ READ: list[Callable[[pathlib.Path], Made]] = [
     *(csv_without_header, hub_parquet, parquet_of_words, emnist, four_dimensions, jfif),
     *(own_validation, validation_without_test, nested_folders, differing_sizes),
     *(other_files_between, deep_tiff, opaque, one_image_of_a_class, names_of_many_kinds),
-    *(csv_of_numbered_columns, csv_of_exponents, folders_beside_a_table),
+    *(csv_of_numbered_columns, csv_of_exponents, folders_beside_a_table, pages),
 ]
 
 

@@ -26,7 +26,7 @@ def test_sixteen_bits(tmp_path: pathlib.Path) -> None:
     deep = np.arange(12, dtype=np.uint16).reshape(3, 4) * 300
     Image.fromarray(deep).save(tmp_path / "deep.png")
     assert read_header(tmp_path / "deep.png") == Header(
-        3, 4, grey=True, deep=True, transparent=False, halved=False
+        3, 4, grey=True, deep=True, transparent=False, halved=False, pages=False
     )
     pixels, alpha = decode(tmp_path / "deep.png")
     np.testing.assert_array_equal(pixels[..., 0], deep)
@@ -40,6 +40,19 @@ def test_a_stored_rotation_is_applied(tmp_path: pathlib.Path, name: str) -> None
     Image.new("RGB", (4, 3)).save(tmp_path / name, exif=exif)
     header = read_header(tmp_path / name)
     assert decode(tmp_path / name)[0].shape == (header.height, header.width, 3) == (4, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "ending, pages", [("tiff", True), ("gif", True), ("png", True), ("webp", True), ("mpo", False)]
+)
+def test_files_of_several_images(tmp_path: pathlib.Path, ending: str, pages: bool) -> None:
+    # A camera's MPO file is a JPEG with more versions of its picture behind the first.
+    first, second = (Image.new("RGB", (4, 3), colour) for colour in ("red", "blue"))
+    first.save(tmp_path / f"several.{ending}", save_all=True, append_images=[second])
+    first.save(tmp_path / f"one.{ending}")
+    assert read_header(tmp_path / f"several.{ending}").pages is pages
+    assert not read_header(tmp_path / f"one.{ending}").pages
+    assert decode(tmp_path / f"several.{ending}")[0].mean((0, 1))[0] > 240
 
 
 def test_a_palette(tmp_path: pathlib.Path) -> None:
