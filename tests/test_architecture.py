@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import functools
 import graphlib
 import pathlib
@@ -123,6 +124,16 @@ def test_no_module_imports_itself_by_way_of_others():
     packages = {module_name(path) for path in PACKAGE.rglob("__init__.py")}
     graph = {name: others - packages for name, others in arrows().items()}
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_a_class_has_its_name_for_itself():
+    found = collections.Counter(
+        node.name
+        for tree in modules().values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not [name for name, number in found.items() if number > 1]
 
 
 def names_of_imports(tree: ast.AST) -> Iterator[str]:

@@ -59,11 +59,11 @@ def main(console: Console) -> None:
     limits = shared.pool_settings()
     command.start_jax()
     from jaxevo.experiments.paper_table import reproduce
-    from jaxevo.experiments.reproduction import Plan
+    from jaxevo.experiments.reproduction import TablePlan
 
     epochs = f"-{FLAGS.epochs}epochs" if FLAGS.epochs else ""
     default = f"runs/reproduce-{FLAGS.budget}-{FLAGS.recipe}{epochs}"
-    plan = Plan(
+    plan = TablePlan(
         table=FLAGS.table,
         path=pathlib.Path(FLAGS.workdir or default),
         budget=FLAGS.budget,

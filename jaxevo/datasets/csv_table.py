@@ -24,7 +24,7 @@ _MAX_COLUMNS = 20_000
 _MAX_LINE = 1 << 20  # bytes of the first line
 
 
-class Table(NamedTuple):
+class ImageTable(NamedTuple):
     """A table's images and labels, the class names that the file has, and what to say of it."""
 
     pixels: Pixels
@@ -33,7 +33,7 @@ class Table(NamedTuple):
     note: str = ""
 
 
-def read_csv(path: pathlib.Path) -> Table:
+def read_csv(path: pathlib.Path) -> ImageTable:
     """The images and labels of a CSV file. Raises `DataError`."""
     import pyarrow as pa
     from pyarrow import csv
@@ -63,12 +63,12 @@ def read_csv(path: pathlib.Path) -> Table:
         raise DataError(f"{path} has no rows: use a file with at least one image")
     images = ArrayPixels.of(str(path), np.concatenate(blocks))
     if not labels:
-        return Table(images, None)
+        return ImageTable(images, None)
     found = np.concatenate(labels)
     if found.dtype.kind == "U" and label in found and all(map(_is_number, pixels)):
         raise DataError(f"{path} has its first line twice: leave the second one out")
     note = "" if has_names else f"{path} has no names of columns: the first is taken for the label"
-    return Table(images, label_names(str(path), found), note=note)
+    return ImageTable(images, label_names(str(path), found), note=note)
 
 
 def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:

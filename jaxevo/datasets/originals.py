@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from jaxevo.datasets.base import DataError
 from jaxevo.datasets.files import cache_dir, hash_file
-from jaxevo.datasets.sources import OriginalFile, Source
+from jaxevo.datasets.sources import OriginalFile, PublishedSource
 from jaxevo.files import home_expanded
 
 _TIMEOUT_S = 20
@@ -21,7 +21,7 @@ _MAX_DOWNLOAD = 256 << 20  # bytes; SVHN's train_32x32.mat, the largest, has 174
 _log = logging.getLogger(__name__)
 
 
-def locate(source: Source, data_dir: str | None) -> dict[str, list[pathlib.Path]]:
+def locate(source: PublishedSource, data_dir: str | None) -> dict[str, list[pathlib.Path]]:
     """The files of each split: a person's own (of any checksum), else downloaded ones."""
     folders = [cache_dir() / "downloads" / source.name]
     if data_dir is not None:
@@ -57,7 +57,11 @@ def _find(folder: pathlib.Path, name: str) -> pathlib.Path | None:
 
 
 def _download_all(
-    source: Source, files: Sequence[OriginalFile], folder: pathlib.Path, *, data_dir: str | None
+    source: PublishedSource,
+    files: Sequence[OriginalFile],
+    folder: pathlib.Path,
+    *,
+    data_dir: str | None,
 ) -> list[pathlib.Path]:
     names = ", ".join(file.name for group in source.files.values() for file in group)
     place = (

@@ -23,13 +23,13 @@ from jaxevo.datasets.base import DataError
 from jaxevo.datasets.files import REMEDY, cache_dir, hash_file
 from jaxevo.datasets.images import Images
 from jaxevo.datasets.originals import locate
-from jaxevo.datasets.sources import Source
+from jaxevo.datasets.sources import PublishedSource
 
 _VERSION = "1.0.0"  # to be raised when a reader's result changes
 _BLOCK = 256  # images a record
 
 
-def load_published(source: Source, data_dir: str | None, split: str) -> Images:
+def load_published(source: PublishedSource, data_dir: str | None, split: str) -> Images:
     """Reads a split ("train" or "test"), preparing the data set first where needed."""
     files = locate(source, data_dir)
     root = cache_dir() / "tfds" / _fingerprint(files)
@@ -42,7 +42,7 @@ def load_published(source: Source, data_dir: str | None, split: str) -> Images:
     return _read(source, root, split)
 
 
-def count_published(source: Source, data_dir: str | None, split: str) -> int:
+def count_published(source: PublishedSource, data_dir: str | None, split: str) -> int:
     """Number of a split's images, without reading them; `load_published` prepared it."""
     root = cache_dir() / "tfds" / _fingerprint(locate(source, data_dir))
     with _damaged(root):
@@ -77,7 +77,7 @@ def _locked(root: pathlib.Path) -> Iterator[None]:
         yield
 
 
-def _make_builder(source: Source, root: pathlib.Path, splits: Mapping[str, Images]) -> Any:
+def _make_builder(source: PublishedSource, root: pathlib.Path, splits: Mapping[str, Images]) -> Any:
     """A TFDS builder of `source`; `splits` are the images that it writes, unneeded for reading."""
     import tensorflow_datasets as tfds  # here, as its import takes half a second
 
@@ -115,7 +115,7 @@ def _make_builder(source: Source, root: pathlib.Path, splits: Mapping[str, Image
 
 
 def _prepare(
-    source: Source, root: pathlib.Path, files: Mapping[str, Sequence[pathlib.Path]]
+    source: PublishedSource, root: pathlib.Path, files: Mapping[str, Sequence[pathlib.Path]]
 ) -> None:
     """Reads the originals and has TFDS write them.
 
@@ -146,7 +146,7 @@ def _prepare(
         shutil.rmtree(downloads, ignore_errors=True)
 
 
-def _checked(source: Source, paths: Sequence[pathlib.Path]) -> Images:
+def _checked(source: PublishedSource, paths: Sequence[pathlib.Path]) -> Images:
     """Reads a split's files and checks the images' size and the labels' range."""
     split = source.read(paths)
     if split.images.shape[1:] != source.image_shape:
@@ -161,7 +161,7 @@ def _checked(source: Source, paths: Sequence[pathlib.Path]) -> Images:
     return split
 
 
-def _read(source: Source, root: pathlib.Path, split: str) -> Images:
+def _read(source: PublishedSource, root: pathlib.Path, split: str) -> Images:
     with _damaged(root):
         records = _make_builder(source, root, {}).as_data_source(split)
         blocks = records.__getitems__(range(len(records)))

@@ -14,10 +14,10 @@ from jaxevo.datasets.files import hash_file
 from jaxevo.datasets.images import Images
 from jaxevo.datasets.originals import locate
 from jaxevo.datasets.prepared import count_published, load_published
-from jaxevo.datasets.sources import SOURCES, Source
+from jaxevo.datasets.sources import SOURCES, PublishedSource
 
 
-def open_published(source: Source, data_dir: str | None) -> Dataset:
+def open_published(source: PublishedSource, data_dir: str | None) -> Dataset:
     """Reads the training split; the test split is read when it is asked for."""
     train = _read(source, data_dir, "train")
     notes = (
@@ -50,7 +50,7 @@ def _part(name: str, images: Images) -> Part:
     return Part(ArrayPixels.of(name, images.images, published=True), images.labels)
 
 
-def _read(source: Source, data_dir: str | None, split: str) -> Images:
+def _read(source: PublishedSource, data_dir: str | None, split: str) -> Images:
     """Reads a split's files.
 
     Raises `DataError` if the files are known to be another data set's, which often have the same
@@ -87,7 +87,7 @@ def content_digests(images: Images) -> tuple[str, str]:
     return hashed[0], hashed[1]
 
 
-def _is_published(source: Source, data_dir: str | None, train: Images) -> bool:
+def _is_published(source: PublishedSource, data_dir: str | None, train: Images) -> bool:
     """True if the training images have the content that was published.
 
     Files with the published checksums count too.

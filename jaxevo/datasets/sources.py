@@ -31,7 +31,7 @@ class OriginalFile:
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class PublishedSource:
     """A published data set.
 
     `read` reads the files of one split, in the order in which they stand here.
@@ -79,7 +79,7 @@ def _idx_source(
     *,
     checksums: Sequence[str],
     contents: Sequence[str] = (),
-) -> Source:
+) -> PublishedSource:
     names = [
         f"{part}-{kind}-ubyte.gz"
         for part in ("train", "t10k")
@@ -95,10 +95,10 @@ def _idx_source(
         if contents
         else {}
     )
-    return Source(name, (28, 28, 1), class_names, by_split, idx.read_split, known)
+    return PublishedSource(name, (28, 28, 1), class_names, by_split, idx.read_split, known)
 
 
-def _emnist(variant: str, class_names: tuple[str, ...], first_label: int = 0) -> Source:
+def _emnist(variant: str, class_names: tuple[str, ...], first_label: int = 0) -> PublishedSource:
     """EMNIST's images lie on their side, and the letters' labels begin with 1."""
 
     def read(paths: Sequence[pathlib.Path]) -> Images:
@@ -116,7 +116,9 @@ def _emnist(variant: str, class_names: tuple[str, ...], first_label: int = 0) ->
 
     by_split = {"train": files("train"), "test": files("test")}
     page = "gzip.zip from https://www.nist.gov/itl/products-and-services/emnist-dataset"
-    return Source(f"emnist_{variant}", (28, 28, 1), class_names, by_split, read, {}, "emnist", page)
+    return PublishedSource(
+        f"emnist_{variant}", (28, 28, 1), class_names, by_split, read, {}, "emnist", page
+    )
 
 
 def _one_file_a_split(
@@ -178,7 +180,7 @@ _ALL = (
             "20bb9a0ef54c7db3efc55a92eef5582c109615df22683c380526788f98e42a1c",
         ),
     ),
-    Source(
+    PublishedSource(
         "usps",
         (16, 16, 1),
         _DIGITS,
@@ -189,7 +191,7 @@ _ALL = (
         ),
         libsvm.read_split,
     ),
-    Source(
+    PublishedSource(
         "svhn_cropped",
         (32, 32, 3),
         _DIGITS,

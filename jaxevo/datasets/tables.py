@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxevo.datasets.base import MAX_BYTES, DataError
-from jaxevo.datasets.csv_table import LABEL_COLUMNS, REMEDY, Table, label_column, no_nulls, read_csv
+from jaxevo.datasets.csv_table import (
+    LABEL_COLUMNS,
+    REMEDY,
+    ImageTable,
+    label_column,
+    no_nulls,
+    read_csv,
+)
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.file_pixels import FilePixels
 from jaxevo.datasets.files import check_regular
@@ -95,7 +102,7 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     )
 
 
-def _read_table(path: pathlib.Path) -> Table:
+def _read_table(path: pathlib.Path) -> ImageTable:
     check_regular(path, REMEDY)
     try:
         return read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)
@@ -108,7 +115,7 @@ def _read_table(path: pathlib.Path) -> Table:
 
 
 def _joined(
-    paths: Sequence[pathlib.Path], tabled: Sequence[Table]
+    paths: Sequence[pathlib.Path], tabled: Sequence[ImageTable]
 ) -> tuple[Pixels, np.ndarray, tuple[str, ...]]:
     labels = []
     for path, table in zip(paths, tabled, strict=True):
@@ -134,7 +141,7 @@ def _joined(
     return first, np.concatenate(labels), tabled[0].class_names
 
 
-def _read_parquet(path: pathlib.Path) -> Table:
+def _read_parquet(path: pathlib.Path) -> ImageTable:
     from pyarrow import parquet
 
     # Check the size that the metadata tells, before a row is read.
@@ -160,7 +167,7 @@ def _read_parquet(path: pathlib.Path) -> Table:
         if label:
             labels.append(no_nulls(path, batch.column(label), label))
     raw = label_names(str(path), np.concatenate(labels)) if labels else None
-    return Table(FilePixels(str(path), tuple(pictures)), raw, _class_names(schema, label))
+    return ImageTable(FilePixels(str(path), tuple(pictures)), raw, _class_names(schema, label))
 
 
 def _image_column(path: pathlib.Path, schema: pyarrow.Schema) -> str:

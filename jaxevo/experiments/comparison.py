@@ -14,11 +14,18 @@ from rich.console import Console
 
 from jaxevo.config import SearchConfig, WorkerConfig, flatten, replace
 from jaxevo.errors import InputError
-from jaxevo.experiments.parts import HERE, PartFailedError, Place, make_parts, making, shared_place
+from jaxevo.experiments.parts import (
+    HERE,
+    PartFailedError,
+    Workplace,
+    make_parts,
+    making,
+    shared_place,
+)
 from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.reports import cell_pictures, charts
 from jaxevo.reports import comparison as tables
-from jaxevo.reports.comparison import Failure, Outcome
+from jaxevo.reports.comparison import Failure, FinishedRun
 from jaxevo.reports.page import Picture, render_tables
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.pool import Function, Job
@@ -84,7 +91,7 @@ class SearchSetup:
     """Makes searches of a comparison in a worker."""
 
     comparison: Comparison
-    place: Place
+    place: Workplace
 
     def build(self) -> Function:
         """From a strategy's name and the search's configuration to nothing but the folder."""
@@ -116,12 +123,12 @@ def make_searches(comparison: Comparison, limits: WorkerConfig, console: Console
 
 def run_comparison(
     comparison: Comparison, console: Console, limits: WorkerConfig = HERE
-) -> tuple[list[Outcome], list[Failure]]:
+) -> tuple[list[FinishedRun], list[Failure]]:
     """Carries one search after the other to its end, or by `limits` several at a time.
 
     A search that fails does not keep the others from theirs.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[FinishedRun] = []
     failures: list[Failure] = []
     searches = comparison.searches()
     # A pool makes what is missing, and then all is read like what was there before.
@@ -149,7 +156,7 @@ def run_comparison(
 
 
 def write_comparison(
-    comparison: Comparison, outcomes: Sequence[Outcome], failures: Sequence[Failure]
+    comparison: Comparison, outcomes: Sequence[FinishedRun], failures: Sequence[Failure]
 ) -> str:
     """Writes tables and plots; returns the tables as Markdown."""
     searches = comparison.searches()

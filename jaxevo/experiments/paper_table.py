@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from jaxevo.config import WorkerConfig
-from jaxevo.experiments.parts import HERE, Place, make_parts, making, shared_place
-from jaxevo.experiments.reproduction import Plan, Reproduction, search_name, training_name
+from jaxevo.experiments.parts import HERE, Workplace, make_parts, making, shared_place
+from jaxevo.experiments.reproduction import Reproduction, TablePlan, search_name, training_name
 from jaxevo.networks.baselines import Architecture
 from jaxevo.reports import paper_tables
-from jaxevo.reports.paper_tables import LABELS, SEARCHED, Task
+from jaxevo.reports.paper_tables import LABELS, SEARCHED, DataPair
 from jaxevo.run.pool import Function, Job, Key
 from jaxevo.run.workdir import Workdir
 from jaxevo.training.fit import DivergedError
 
 
-def reproduce(plan: Plan, console: Console, limits: WorkerConfig = HERE) -> None:
+def reproduce(plan: TablePlan, console: Console, limits: WorkerConfig = HERE) -> None:
     """Makes the table, row by row, and writes it after each; called again, it goes on.
 
     With `limits` of a pool, that makes all missing parts before the first row.
@@ -54,7 +54,7 @@ class Training(NamedTuple):
     """A training of a table that is missing."""
 
     model: str
-    task: Task
+    task: DataPair
     seed: int
 
 
@@ -62,8 +62,8 @@ class Training(NamedTuple):
 class PartSetup:
     """Makes parts of a table in a worker, which loads the table's images with its first one."""
 
-    plan: Plan
-    place: Place
+    plan: TablePlan
+    place: Workplace
 
     def build(self) -> Function:
         """From a search's model to its genome, or from a training and its model to its folder."""

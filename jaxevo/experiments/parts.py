@@ -33,7 +33,7 @@ class PartFailedError(RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Workplace:
     """The surroundings of a process that makes parts.
 
     Attributes:
@@ -63,7 +63,7 @@ class Place:
 
 
 @contextlib.contextmanager
-def shared_place(folder: pathlib.Path, limits: WorkerConfig) -> Iterator[Place]:
+def shared_place(folder: pathlib.Path, limits: WorkerConfig) -> Iterator[Workplace]:
     """The place of parts in an experiment's folder, which is made; good within the block.
 
     Raises `OSError`.
@@ -71,10 +71,10 @@ def shared_place(folder: pathlib.Path, limits: WorkerConfig) -> Iterator[Place]:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix=".shared-", dir=folder) as file:
         marker = folder / pathlib.Path(file.name).name
-        yield Place(os.getcwd(), marker, Share.of(limits))
+        yield Workplace(os.getcwd(), marker, Share.of(limits))
 
 
-def making(place: Place, make: Callable[..., Any]) -> Function:
+def making(place: Workplace, make: Callable[..., Any]) -> Function:
     """The function of jobs that make parts, for a setup to build.
 
     Args:

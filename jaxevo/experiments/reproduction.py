@@ -27,7 +27,7 @@ from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
 from jaxevo.reports.page import render_tables
-from jaxevo.reports.paper_tables import BUDGETS, SEARCHED, TABLES, Task
+from jaxevo.reports.paper_tables import BUDGETS, SEARCHED, TABLES, DataPair
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
@@ -41,7 +41,7 @@ from jaxevo.versions import changed_versions, versions
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class TablePlan:
     """A table to make: its budget, models and folder.
 
     Attributes:
@@ -74,7 +74,7 @@ class Reproduction:
         failed: Why a pool could not make some parts, by `search_name` and `training_name`.
     """
 
-    def __init__(self, plan: Plan, console: Console):
+    def __init__(self, plan: TablePlan, console: Console):
         self.plan = plan
         self.table = TABLES[plan.table]
         self.path = plan.path
@@ -93,28 +93,28 @@ class Reproduction:
         """A line."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def shape(self, task: Task) -> tuple[int, int, int]:
+    def shape(self, task: DataPair) -> tuple[int, int, int]:
         """Height, width and channels of the images trained on."""
         return self.train[task.trained_on].form.image_shape
 
-    def load_tests(self, task: Task) -> dict[str, Images]:
+    def load_tests(self, task: DataPair) -> dict[str, Images]:
         """Test images by the way they were resized."""
         form = self.train[task.trained_on].form
         scored = load_tests(self.source(task), form, task.tested_on, data_dir=self.plan.data_dir)
         return {method: test.images for method, test in scored.items()}
 
-    def source(self, task: Task) -> Source:
+    def source(self, task: DataPair) -> Source:
         """The data trained on, as saved weights name it."""
         data = self.train[task.trained_on]
         return Source(task.trained_on, data.class_names, data.form.resize, data.form, data.content)
 
-    def builder(self, task: Task) -> NetworkBuilder:
+    def builder(self, task: DataPair) -> NetworkBuilder:
         """The builder of a task's networks."""
         network = self.budget.networks[task.trained_on]
         classes = self.train[task.trained_on].class_names
         return NetworkBuilder(network, self.shape(task), len(classes))
 
-    def rows(self, model: str, task: Task) -> list[dict[str, Any]]:
+    def rows(self, model: str, task: DataPair) -> list[dict[str, Any]]:
         """The rows of a model, one for each way of resizing the test images."""
         row = paper_tables.published_row(model, task)
         if model == "deepswarm":
@@ -136,7 +136,7 @@ class Reproduction:
         return [row | scores for scores in self.scores(folder, task)]
 
     def described(
-        self, model: Architecture, task: Task, trained: list[dict[str, Any]]
+        self, model: Architecture, task: DataPair, trained: list[dict[str, Any]]
     ) -> dict[str, Any]:
         """Sizes, and how it was trained."""
         size = self.builder(task).complexity(model)
@@ -154,7 +154,7 @@ class Reproduction:
             "device": ", ".join(sorted({each["device"] for each in trained})),
         }
 
-    def scores(self, folder: pathlib.Path, task: Task) -> list[dict[str, Any]]:
+    def scores(self, folder: pathlib.Path, task: DataPair) -> list[dict[str, Any]]:
         """Accuracies of all seeds' weights, for each way of resizing the test images."""
         scores = [self.score(folder, seed, task) for seed in self.seeds]
         rows = []
@@ -209,7 +209,7 @@ class Reproduction:
         with reporter.live():
             return find_winner(task, reporter).genome
 
-    def folder(self, model: str, task: Task) -> pathlib.Path:
+    def folder(self, model: str, task: DataPair) -> pathlib.Path:
         """The folder of a model's trainings on a task's data."""
         return self.path / f"{model}-{task.trained_on}"
 
@@ -217,7 +217,7 @@ class Reproduction:
         """The seeds that have not been trained there."""
         return [seed for seed in self.seeds if not (folder / f"seed{seed}.json").exists()]
 
-    def claim(self, folder: pathlib.Path, model: Architecture, task: Task) -> None:
+    def claim(self, folder: pathlib.Path, model: Architecture, task: DataPair) -> None:
         """Claims a folder for these trainings. Raises `InputError` if it is of other ones."""
         images = self.train[task.trained_on].images
         builder = self.builder(task)
@@ -230,7 +230,9 @@ class Reproduction:
         }
         claim_folder(folder, describe(model) | settings | {"images": images.digest()})
 
-    def fit(self, folder: pathlib.Path, model: Architecture, task: Task) -> list[dict[str, Any]]:
+    def fit(
+        self, folder: pathlib.Path, model: Architecture, task: DataPair
+    ) -> list[dict[str, Any]]:
         """Trains the seeds that are missing.
 
         Returns, for each seed, its seconds, device, versions and, if it failed, the reason. Raises
@@ -246,7 +248,7 @@ class Reproduction:
         return [paper_tables.read_part(folder / f"seed{seed}.json", kinds) for seed in self.seeds]
 
     def fit_seed(
-        self, folder: pathlib.Path, model: Architecture, task: Task, *, seed: int
+        self, folder: pathlib.Path, model: Architecture, task: DataPair, *, seed: int
     ) -> str | None:
         """Trains with one seed, scores, and keeps the weights; returns why that failed, if so.
 
@@ -299,7 +301,12 @@ class Reproduction:
         return failure
 
     def score(
-        self, folder: pathlib.Path, seed: int, task: Task, *, classifier: Classifier | None = None
+        self,
+        folder: pathlib.Path,
+        seed: int,
+        task: DataPair,
+        *,
+        classifier: Classifier | None = None,
     ) -> dict[str, float]:
         """Accuracy by the way the test images were resized.
 

@@ -56,7 +56,7 @@ class Link:
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class CellDrawing:
     """The parts of the picture; `y` holds each layer's upper and lower side."""
 
     layers: list[list[Item]]
@@ -77,7 +77,7 @@ class Layout:
         return link.target.x + _offset(link, self.swapped, self.links)
 
 
-def arrange(cell: Cell) -> Layout:
+def arrange(cell: Cell) -> CellDrawing:
     """The layout of a cell's picture."""
     layers, links = _graph(cell)
     _order(layers, links)
@@ -92,7 +92,7 @@ def arrange(cell: Cell) -> Layout:
         y.append((top, top + height))
         leaving = [link for link in links if link.source in layer]
         top += height + GAP + 0.06 * len(leaving)
-    return Layout(layers, links, y, _swapped(links))
+    return CellDrawing(layers, links, y, _swapped(links))
 
 
 def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:

@@ -20,7 +20,7 @@ from matplotlib.path import Path
 
 from jaxevo.files import write_bytes
 from jaxevo.reports import cell_layout as layout
-from jaxevo.reports.cell_layout import OP_HEIGHT, OP_WIDTH, Item, Layout
+from jaxevo.reports.cell_layout import OP_HEIGHT, OP_WIDTH, CellDrawing, Item
 from jaxevo.reports.style import plain
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 
@@ -90,7 +90,7 @@ def draw_cells(genome: Genome, whose: str) -> Figure:
     return figure
 
 
-def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, *, top: float) -> None:
+def _draw_cell(axes: Axes, cell: Cell, arranged: CellDrawing, *, top: float) -> None:
     depth = {
         id(link.source): 3 + k / len(arranged.links) / 2 for k, link in enumerate(arranged.links)
     }
@@ -120,7 +120,7 @@ def _draw_cell(axes: Axes, cell: Cell, arranged: Layout, *, top: float) -> None:
 
 
 def _draw_node(
-    axes: Axes, cell: Cell, item: Item, *, arranged: Layout, upper: float, lower: float
+    axes: Axes, cell: Cell, item: Item, *, arranged: CellDrawing, upper: float, lower: float
 ) -> None:
     """A block with the two operations and their concatenation."""
     assert item.state is not None

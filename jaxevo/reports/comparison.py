@@ -24,7 +24,7 @@ MEASURES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class FinishedRun:
     """The outcome of one finished run."""
 
     strategy: str
@@ -49,7 +49,7 @@ class Failure:
     reason: str
 
 
-def outcome(strategy: str, run: Run) -> Outcome:
+def outcome(strategy: str, run: Run) -> FinishedRun:
     """Makes the outcome of a finished run. Raises `InputError` for one without a test accuracy."""
     result = run.result
     if result is None or result.test_accuracy is None:
@@ -64,7 +64,7 @@ def outcome(strategy: str, run: Run) -> Outcome:
             curve.append(best)
             epochs += candidate.epochs(run.config.training.epochs)
     individuals = [candidate.individual for candidate in run.candidates.values()]
-    return Outcome(
+    return FinishedRun(
         strategy=strategy,
         seed=run.config.seed,
         validation=best,
@@ -79,7 +79,7 @@ def outcome(strategy: str, run: Run) -> Outcome:
     )
 
 
-def curves(outcomes: Sequence[Outcome]) -> dict[str, np.ndarray]:
+def curves(outcomes: Sequence[FinishedRun]) -> dict[str, np.ndarray]:
     """Strategy -> best validation accuracy `[seeds, trainings]`.
 
     A run that came to its end earlier keeps its best.
@@ -93,7 +93,7 @@ def curves(outcomes: Sequence[Outcome]) -> dict[str, np.ndarray]:
     }
 
 
-def summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def summary(outcomes: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     """A row a strategy: means over the seeds and standard deviations.
 
     One seed has no standard deviation.
@@ -114,7 +114,7 @@ def summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return rows
 
 
-def paired_tests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def paired_tests(outcomes: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     """The first strategy against each other one, seed by seed.
 
     Rows have the mean difference and two-sided p-values.
@@ -144,7 +144,7 @@ def paired_tests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return rows
 
 
-def alike(outcomes: Sequence[Outcome]) -> list[list[str]]:
+def alike(outcomes: Sequence[FinishedRun]) -> list[list[str]]:
     """Groups of strategies that had the same curve and the same winner in every seed."""
     groups: dict[Any, list[str]] = {}
     for strategy, runs in _by_strategy(outcomes).items():
@@ -153,20 +153,22 @@ def alike(outcomes: Sequence[Outcome]) -> list[list[str]]:
     return [names for names in groups.values() if len(names) > 1]
 
 
-def markdown(outcomes: Sequence[Outcome], caption: str, failures: Sequence[Failure] = ()) -> str:
+def markdown(
+    outcomes: Sequence[FinishedRun], caption: str, failures: Sequence[Failure] = ()
+) -> str:
     """Summary, curves and tests as Markdown, and what they cannot show."""
     parts = [[caption], *(table.markdown() for table in tables(outcomes, failures))]
     parts += [[sentence] for sentence in remarks(outcomes, failures)]
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
-def tables(outcomes: Sequence[Outcome], failures: Sequence[Failure] = ()) -> list[Table]:
+def tables(outcomes: Sequence[FinishedRun], failures: Sequence[Failure] = ()) -> list[Table]:
     """Summary, curves and tests; no tests without a pair of strategies."""
     found = [_summary_table(outcomes, failures), _curve_table(outcomes), _test_table(outcomes)]
     return [table for table in found if table.rows]
 
 
-def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Table:
+def _summary_table(outcomes: Sequence[FinishedRun], failures: Sequence[Failure]) -> Table:
     names = (
         "strategy",
         "seeds",
@@ -188,7 +190,7 @@ def _summary_table(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> 
     return Table("Strategies", names, rows)
 
 
-def described(outcomes: Sequence[Outcome], measure: str) -> str:
+def described(outcomes: Sequence[FinishedRun], measure: str) -> str:
     """The means of one of `MEASURES` in a sentence, for those who do not see a picture of them."""
     means = (f"{row['strategy']} {row[measure]:.2%}" for row in summary(outcomes))
     return f"Mean {MEASURES[measure]}: {', '.join(means)}."
@@ -198,7 +200,7 @@ def _failed(number: int) -> str:
     return f", {number} failed" if number else ""
 
 
-def _curve_table(outcomes: Sequence[Outcome]) -> Table:
+def _curve_table(outcomes: Sequence[FinishedRun]) -> Table:
     """Mean and spread after a sixth, a third, two thirds and all of the trainings."""
     found = curves(outcomes)
     longest = next(iter(found.values())).shape[1]
@@ -212,7 +214,7 @@ def _curve_table(outcomes: Sequence[Outcome]) -> Table:
     return Table("Best validation accuracy so far, by trainings", columns, rows)
 
 
-def _test_table(outcomes: Sequence[Outcome]) -> Table:
+def _test_table(outcomes: Sequence[FinishedRun]) -> Table:
     rows = []
     for row in paired_tests(outcomes):
         values = (
@@ -225,7 +227,7 @@ def _test_table(outcomes: Sequence[Outcome]) -> Table:
     return Table("Differences between strategies", columns, rows)
 
 
-def remarks(outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Iterator[str]:
+def remarks(outcomes: Sequence[FinishedRun], failures: Sequence[Failure]) -> Iterator[str]:
     """Remarks on facts that the tables do not show."""
     if tests := paired_tests(outcomes):
         yield _how_much_it_says(max(row["seeds"] for row in tests))
@@ -256,7 +258,7 @@ def _how_much_it_says(seeds: int) -> str:
     )
 
 
-def table_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def table_rows(outcomes: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     """A row a run, without its curve and its winner's genome."""
     return [
         {k: v for k, v in dataclasses.asdict(each).items() if k not in ("curve", "winner")}
@@ -265,7 +267,7 @@ def table_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def document(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[FinishedRun],
     settings: Mapping[str, Mapping[str, Any]],
     failures: Sequence[Failure] = (),
 ) -> dict[str, Any]:
@@ -280,8 +282,8 @@ def document(
     }
 
 
-def _by_strategy(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = {}
+def _by_strategy(outcomes: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
+    found: dict[str, list[FinishedRun]] = {}
     for each in outcomes:
         found.setdefault(each.strategy, []).append(each)
     return found

@@ -78,7 +78,7 @@ OFFICIAL_SIZES = {
 }
 
 
-class Task(NamedTuple):
+class DataPair(NamedTuple):
     """Trained on one data set, tested on the same or another one."""
 
     trained_on: str
@@ -86,17 +86,19 @@ class Task(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class PaperTable:
     """Rows and tasks of one of the paper's tables."""
 
     models: tuple[str, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[DataPair, ...]
 
 
 TABLES = {
-    "ablation": Table(("model_a", "model_b", "evoB", "evoA"), (Task("mnist", "mnist"),)),
-    "digits": Table(tuple(LABELS), (Task("mnist", "mnist"), Task("svhn_cropped", "svhn_cropped"))),
-    "transfer": Table(tuple(LABELS), (Task("mnist", "usps"),)),
+    "ablation": PaperTable(("model_a", "model_b", "evoB", "evoA"), (DataPair("mnist", "mnist"),)),
+    "digits": PaperTable(
+        tuple(LABELS), (DataPair("mnist", "mnist"), DataPair("svhn_cropped", "svhn_cropped"))
+    ),
+    "transfer": PaperTable(tuple(LABELS), (DataPair("mnist", "usps"),)),
 }
 
 
@@ -153,7 +155,7 @@ BUDGETS = {
 }
 
 
-def published_row(model: str, task: Task) -> dict[str, Any]:
+def published_row(model: str, task: DataPair) -> dict[str, Any]:
     """A row of what is known without measuring; the empty entries are for what is measured."""
     found = PUBLISHED[task.tested_on].get(model)
     return {

@@ -34,7 +34,7 @@ class Row(NamedTuple):
     remark: str
 
 
-class Share(NamedTuple):
+class TimeShare(NamedTuple):
     """Seconds of a part, and their share of the whole."""
 
     part: str
@@ -142,7 +142,7 @@ def classes(run: Run) -> Table:
     return Table("Accuracy of each class", columns, rows, "remarks")
 
 
-def shares(run: Run) -> list[tuple[str, list[Share]]]:
+def shares(run: Run) -> list[tuple[str, list[TimeShare]]]:
     """Where the time went: captions, each with the parts of a whole."""
     steps = {step: of["total"] for step, of in summary.seconds(run).items()}
     found = [("Trainings of all sessions", steps)]
@@ -154,7 +154,7 @@ def shares(run: Run) -> list[tuple[str, list[Share]]]:
     for caption, seconds in found:
         if whole := sum(seconds.values()):
             parts = sorted(seconds.items(), key=lambda part: -part[1])
-            rows = [Share(shortened(part), spent, spent / whole) for part, spent in parts]
+            rows = [TimeShare(shortened(part), spent, spent / whole) for part, spent in parts]
             tables.append((caption, rows))
     return tables
 

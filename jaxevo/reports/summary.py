@@ -79,7 +79,7 @@ class OperatorSuccess:
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class ClusterNode:
     """A machine on which candidates were trained."""
 
     name: str
@@ -247,7 +247,7 @@ def failures(run: Run) -> dict[str, int]:
     )
 
 
-def nodes(run: Run) -> list[Node]:
+def nodes(run: Run) -> list[ClusterNode]:
     """What each node did of the candidates that other processes trained, the busiest first."""
     trained: dict[str, list[Candidate]] = {}
     for candidate in run.candidates.values():
@@ -257,7 +257,7 @@ def nodes(run: Run) -> list[Node]:
     for name, candidates in sorted(trained.items(), key=lambda item: (-len(item[1]), item[0])):
         places = [candidate.place for candidate in candidates if candidate.place is not None]
         rows.append(
-            Node(
+            ClusterNode(
                 name,
                 processes=len({place.where for place in places}),
                 candidates=len(candidates),

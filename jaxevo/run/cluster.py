@@ -24,7 +24,7 @@ from jaxevo.machine import compilation_cache
 from jaxevo.run.connect import check_token, connect, is_here
 from jaxevo.run.likeness import differences, likeness
 from jaxevo.run.pool import Member, Outcome, Shared, WorkerError
-from jaxevo.run.queued_pool import QueuedPool, Task
+from jaxevo.run.queued_pool import QueuedJob, QueuedPool
 
 _LOOK_AROUND = 1.0  # seconds after which nodes that join or leave are looked for again
 _SHUN = 30.0  # seconds after which a node that was lost may be taken for a new one
@@ -41,7 +41,7 @@ class _Node:
     slots: int  # jobs at once
     state: str = "looked at"  # then "ready" or "refused"
     problem: str = ""  # why it is refused
-    tasks: list[Task] = dataclasses.field(default_factory=list)
+    tasks: list[QueuedJob] = dataclasses.field(default_factory=list)
 
     @property
     def room(self) -> int:
@@ -232,7 +232,7 @@ class Cluster(QueuedPool):
             self._takers.pop(reference)(reference)
         self._assign()
 
-    def _ended(self, node: _Node, task: Task, reference: Any) -> None:
+    def _ended(self, node: _Node, task: QueuedJob, reference: Any) -> None:
         """Takes the outcome of a job, or notices that the job or its node is lost."""
         node.tasks.remove(task)
         exceptions = self._ray.exceptions
@@ -257,7 +257,7 @@ class Cluster(QueuedPool):
                 lost=task.lost,
             )
 
-    def _answered(self, node: _Node, task: Task, reference: Any) -> None:
+    def _answered(self, node: _Node, task: QueuedJob, reference: Any) -> None:
         """Counts an attempt if its process has ended on a node that lives."""
         try:
             self._ray.get(reference)
@@ -265,7 +265,7 @@ class Cluster(QueuedPool):
             return self._lost_with(node, task)
         self._failed(task, _ENDED, where=node.name)
 
-    def _lost_with(self, node: _Node, task: Task) -> None:
+    def _lost_with(self, node: _Node, task: QueuedJob) -> None:
         """Has a job begun anew elsewhere."""
         self._lose(node.id)
         task.lost += 1

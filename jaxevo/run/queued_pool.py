@@ -16,7 +16,7 @@ from jaxevo.run.pool import ATTEMPTS, Job, Key, Outcome, failure_in_words
 
 
 @dataclasses.dataclass
-class Task:
+class QueuedJob:
     """A job on its way."""
 
     job: Job
@@ -30,7 +30,7 @@ class QueuedPool(abc.ABC):
     """The queue of a `Pool`; who derives from it has the processes."""
 
     def __init__(self) -> None:
-        self._queue: collections.deque[Task] = collections.deque()
+        self._queue: collections.deque[QueuedJob] = collections.deque()
         self._known: set[Key] = set()  # waiting, under way, or done and not yet taken
         self._done: dict[Key, Outcome] = {}
 
@@ -48,7 +48,7 @@ class QueuedPool(abc.ABC):
         """Takes a job, unless one of its key is waiting, under way, or done and not yet taken."""
         if job.key not in self._known:
             self._known.add(job.key)
-            self._queue.append(Task(job))
+            self._queue.append(QueuedJob(job))
             self._assign()
 
     def result(self, key: Key) -> Outcome:
@@ -88,7 +88,9 @@ class QueuedPool(abc.ABC):
     def _proceed(self) -> None:
         """Gives out jobs, waits until something happens, and takes note of it."""
 
-    def _failed(self, task: Task, problem: str, *, where: str, details: str | None = None) -> None:
+    def _failed(
+        self, task: QueuedJob, problem: str, *, where: str, details: str | None = None
+    ) -> None:
         """Has a job tried again after an attempt that failed, or records that the job has."""
         task.problems.append(problem)
         task.seconds += time.monotonic() - task.begin

@@ -32,7 +32,7 @@ import numpy as np
 
 from jaxevo.config import WorkerConfig
 from jaxevo.run.pool import Function, Member, Outcome, Setup, WorkerError, carry_out
-from jaxevo.run.queued_pool import QueuedPool, Task
+from jaxevo.run.queued_pool import QueuedJob, QueuedPool
 
 _MAX_FAILED_STARTS = 3  # in a row; then something other than a job ends the workers
 _PR_SET_PDEATHSIG = 1
@@ -58,7 +58,7 @@ class _Worker:
     left: int  # jobs until it is replaced
     setup: Setup  # that it was given last
     ready: bool = False  # whether it has built that
-    task: Task | None = None
+    task: QueuedJob | None = None
 
 
 class Workers(QueuedPool):
@@ -174,7 +174,7 @@ class Workers(QueuedPool):
         else:
             self._finish(worker, worker.task, message["value"])
 
-    def _finish(self, worker: _Worker, task: Task, value: Mapping[str, Any]) -> None:
+    def _finish(self, worker: _Worker, task: QueuedJob, value: Mapping[str, Any]) -> None:
         """Takes a job's value; its worker is replaced once it has had its number of jobs."""
         seconds = task.seconds + time.monotonic() - task.begin
         attempt = len(task.problems) + 1

@@ -33,7 +33,7 @@ from jaxevo.datasets import (
     published,
 )
 from jaxevo.datasets.published import content_digests
-from jaxevo.datasets.sources import SOURCES, OriginalFile, Source
+from jaxevo.datasets.sources import SOURCES, OriginalFile, PublishedSource
 
 pytestmark = pytest.mark.usefixtures("offline")
 
@@ -160,7 +160,7 @@ def test_real_counts(name: str, shape: tuple[int, ...], num_train: int, num_test
         )  # the official file, in its order
 
 
-def known_sources(images: Images) -> dict[str, Source]:
+def known_sources(images: Images) -> dict[str, PublishedSource]:
     """The sources, as if MNIST's training images were these."""
     contents = {"train": content_digests(images)}
     return SOURCES | {"mnist": dataclasses.replace(SOURCES["mnist"], contents=contents)}

@@ -17,13 +17,13 @@ from rich.console import Console
 from jaxevo.config import WorkerConfig
 from jaxevo.experiments.paper_table import PartSetup, Training, reproduce
 from jaxevo.experiments.parts import HERE, make_parts, shared_place
-from jaxevo.experiments.reproduction import Plan, Reproduction
+from jaxevo.experiments.reproduction import Reproduction, TablePlan
 from jaxevo.networks.baselines import Baseline
-from jaxevo.reports.paper_tables import Task
+from jaxevo.reports.paper_tables import DataPair
 from jaxevo.run.pool import Function, Job
 
 TWO = WorkerConfig(workers=2)
-TASK = Task("mnist", "usps")
+TASK = DataPair("mnist", "usps")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def prepared(data: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAXEVO_CACHE", str(data / "prepared"))
 
 
-def made(plan: Plan, limits: WorkerConfig) -> str:
+def made(plan: TablePlan, limits: WorkerConfig) -> str:
     """Makes a table; returns what was said."""
     said = io.StringIO()
     reproduce(plan, Console(file=said, width=400), limits)
@@ -65,7 +65,7 @@ def rows(path: pathlib.Path) -> list[dict[str, str]]:
 )
 def test_workers_make_the_same_table(models, searches, tmp_path: pathlib.Path, data: pathlib.Path):
     settings = {"table": "transfer", "data_dir": str(data), "seeds": 2, "models": models}
-    here, there = (Plan(path=tmp_path / name, **settings) for name in ("here", "there"))
+    here, there = (TablePlan(path=tmp_path / name, **settings) for name in ("here", "there"))
     made(here, HERE)
     said = made(there, TWO)
     assert len(rows(there.path)) > 2 and rows(there.path) == rows(here.path)
@@ -82,7 +82,7 @@ def test_workers_make_the_same_table(models, searches, tmp_path: pathlib.Path, d
     ("model", "part"), [("small_cnn", "small_cnn-mnist seed 0"), ("aco", "search-aco")]
 )
 def test_a_part_that_workers_could_not_make_is_not_tried_here(model, part, tmp_path, data):
-    plan = Plan("transfer", tmp_path / "run", data_dir=str(data))
+    plan = TablePlan("transfer", tmp_path / "run", data_dir=str(data))
     reproduction = Reproduction(plan, Console(quiet=True))
     reproduction.failed = {part: "its process ended by SIGSEGV, twice"}
     (row,) = reproduction.rows(model, TASK)
@@ -115,7 +115,9 @@ class FaultyParts(PartSetup):
 def test_a_killed_worker_goes_on_from_the_last_checkpoint(
     tmp_path: pathlib.Path, data: pathlib.Path
 ):
-    plan = Plan("transfer", tmp_path / "run", data_dir=str(data), epochs=3, models=("small_cnn",))
+    plan = TablePlan(
+        "transfer", tmp_path / "run", data_dir=str(data), epochs=3, models=("small_cnn",)
+    )
     reproduction = Reproduction(plan, Console(quiet=True))
     model = Baseline("small_cnn")
     reproduction.claim(reproduction.folder(model.name, TASK), model, TASK)

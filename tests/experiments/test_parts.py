@@ -10,7 +10,7 @@ import pytest
 
 from jaxevo.config import WorkerConfig
 from jaxevo.errors import InputError
-from jaxevo.experiments.parts import Place, make_parts, making, shared_place
+from jaxevo.experiments.parts import Workplace, make_parts, making, shared_place
 from jaxevo.run.pool import Job
 from jaxevo.training.fit import DivergedError
 
@@ -22,7 +22,7 @@ class Writing:
     """Each part writes a file of its name, unless its end is another one."""
 
     folder: pathlib.Path
-    place: Place
+    place: Workplace
 
     def build(self):
         return making(self.place, self.write)

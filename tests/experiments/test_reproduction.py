@@ -14,13 +14,13 @@ from rich.console import Console
 
 from jaxevo.errors import InputError
 from jaxevo.experiments.paper_table import reproduce
-from jaxevo.experiments.reproduction import Plan
+from jaxevo.experiments.reproduction import TablePlan
 from jaxevo.reports.paper_tables import LABELS, TABLES
 
 SHARED = REPOSITORY.parent / "shared"
 
 
-def made(plan: Plan) -> str:
+def made(plan: TablePlan) -> str:
     """Makes the table; returns what was said."""
     said = io.StringIO()
     reproduce(plan, Console(file=said, width=200))
@@ -39,12 +39,12 @@ def test_a_table_of_small_files_is_made_in_two_calls(
         (tmp_path / "usps" / name).write_bytes(text)
     run = tmp_path / "run"
     plan = {"table": "transfer", "path": run, "data_dir": str(tmp_path)}
-    first = made(Plan(**plan, models=("small_cnn",)))
+    first = made(TablePlan(**plan, models=("small_cnn",)))
     # As if it had ended before the score, and was trained by another version.
     (run / "small_cnn-mnist" / "seed0-usps.json").unlink()
     part = run / "small_cnn-mnist" / "seed0.json"
     part.write_text(part.read_text().replace('"jaxevo": "', '"jaxevo": "0.'))
-    second = made(Plan(**plan, models=("deepswarm", "small_cnn")))
+    second = made(TablePlan(**plan, models=("deepswarm", "small_cnn")))
     assert "epoch 1/1" in first and "epoch 1/1" not in second
     table = json.loads((run / "transfer.json").read_text())
     sample = "mnist is here a sample of 2,600 training images, not the official split"
@@ -64,12 +64,12 @@ def test_a_table_of_small_files_is_made_in_two_calls(
 @pytest.mark.skipif(not (SHARED / "data").exists(), reason="needs MNIST and USPS")
 def test_a_table_reuses_what_another_one_has_trained(tmp_path: pathlib.Path):
     plan = {"table": "ablation", "path": tmp_path, "data_dir": str(SHARED / "data")}
-    made(Plan(**plan))
+    made(TablePlan(**plan))
     rows = json.loads((tmp_path / "ablation.json").read_text())["rows"]
     assert [row["model"] for row in rows] == [LABELS[model] for model in TABLES["ablation"].models]
     assert all(0 < row["mean"] <= 1 for row in rows)
     assert {row["training"] for row in rows} == {"1 epoch of 2,560 of 60,000 images"}
-    assert "epoch 1/1" not in made(Plan(**plan))
+    assert "epoch 1/1" not in made(TablePlan(**plan))
     assert json.loads((tmp_path / "ablation.json").read_text())["rows"] == rows
     with pytest.raises(InputError, match="holds another training"):
-        made(Plan(**plan, recipe="modern"))
+        made(TablePlan(**plan, recipe="modern"))

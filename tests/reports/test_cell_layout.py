@@ -35,7 +35,7 @@ def test_no_edge_passes_a_box(genome: Genome):
             assert sorted(ends) == sorted(ends, key=lambda pair: (pair[1], pair[0]))
 
 
-def edges(arranged: cell_layout.Layout) -> Counter[tuple]:
+def edges(arranged: cell_layout.CellDrawing) -> Counter[tuple]:
     """(source, target, place in the target) of every edge, followed back through its lanes."""
     into_lane = {id(link.target): link.source for link in arranged.links if link.target.is_lane}
     found: Counter[tuple] = Counter()

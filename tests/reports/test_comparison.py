@@ -10,20 +10,20 @@ from scipy.stats import ttest_1samp
 
 from jaxevo.errors import InputError
 from jaxevo.reports import comparison
-from jaxevo.reports.comparison import Failure, Outcome
+from jaxevo.reports.comparison import Failure, FinishedRun
 from jaxevo.run.reader import load_run
 
 # strategy, seed, best validation, test accuracy, parameters, trainings, candidates, generations,
 # winner, curve, epochs
 TABLE = [
-    Outcome("rea", 0, 0.90, 0.89, 1000, 3, 4, 2, "a", (0.5, 0.8, 0.9), 45),
-    Outcome("rea", 1, 0.94, 0.91, 3000, 3, 3, 1, "b", (0.0, 0.8, 0.94), 40),
-    Outcome("random", 0, 0.80, 0.85, 2000, 2, 2, 2, "c", (0.7, 0.8), 30),
-    Outcome("random", 1, 0.90, 0.91, 2000, 3, 3, 2, "d", (0.7, 0.8, 0.9), 45),
+    FinishedRun("rea", 0, 0.90, 0.89, 1000, 3, 4, 2, "a", (0.5, 0.8, 0.9), 45),
+    FinishedRun("rea", 1, 0.94, 0.91, 3000, 3, 3, 1, "b", (0.0, 0.8, 0.94), 40),
+    FinishedRun("random", 0, 0.80, 0.85, 2000, 2, 2, 2, "c", (0.7, 0.8), 30),
+    FinishedRun("random", 1, 0.90, 0.91, 2000, 3, 3, 2, "d", (0.7, 0.8, 0.9), 45),
 ]
 
 
-def of_strategy(name: str, outcomes: list[Outcome], **changed: Any) -> list[Outcome]:
+def of_strategy(name: str, outcomes: list[FinishedRun], **changed: Any) -> list[FinishedRun]:
     return [dataclasses.replace(each, strategy=name, **changed) for each in outcomes]
 
 
@@ -34,7 +34,7 @@ def test_what_came_out_of_a_run(tmp_path):
     # Fitness in order: 0.5, failed, 0.6, 0.7, 0.6 of another's, 0.65, 0.1.
     assert found.curve == (0.5, 0.5, 0.6, 0.7, 0.7, 0.7)
     key = GENOME.canonical_key()
-    assert found == Outcome("aging", 0, 0.7, 0.55, 10, 6, 7, 3, key, found.curve, 6 * 15)
+    assert found == FinishedRun("aging", 0, 0.7, 0.55, 10, 6, 7, 3, key, found.curve, 6 * 15)
 
 
 def test_epochs_are_counted_that_a_race_let_be(tmp_path):

@@ -22,13 +22,13 @@ from jaxevo.reports.paper_tables import (
     PUBLISHED,
     SEARCHED,
     TABLES,
+    DataPair,
     Published,
-    Task,
 )
 from jaxevo.search_space import complexity, genome_files
 
 SHARED = REPOSITORY.parent / "shared"
-MNIST, TRANSFER = Task("mnist", "mnist"), Task("mnist", "usps")
+MNIST, TRANSFER = DataPair("mnist", "mnist"), DataPair("mnist", "usps")
 MEASURED = {
     **{
         "parameters": 52_858,

@@ -209,8 +209,8 @@ def test_nodes_are_told_with_what_they_did(tmp_path):
     run = load_run(write_run(tmp_path / "nodes", records))
     spent = sum(records[0]["seconds"].values())
     first, second = summary.nodes(run)
-    assert first == summary.Node("n1", 2, 2, 1, 0, seconds=first.seconds)
-    assert second == summary.Node("n2", 1, 1, 0, 2, seconds=spent)
+    assert first == summary.ClusterNode("n1", 2, 2, 1, 0, seconds=first.seconds)
+    assert second == summary.ClusterNode("n2", 1, 1, 0, 2, seconds=spent)
     assert summary.document(run, None)["nodes"][1]["name"] == "n2"
 
 

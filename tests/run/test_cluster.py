@@ -29,7 +29,7 @@ from jaxevo.config import replace
 from jaxevo.run import cluster as cluster_module
 from jaxevo.run.cluster import Cluster
 from jaxevo.run.pool import Job, WorkerError
-from jaxevo.run.queued_pool import Task
+from jaxevo.run.queued_pool import QueuedJob
 from jaxevo.run.workdir import Workdir
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
@@ -139,7 +139,7 @@ def test_a_cluster_beyond_this_machine_needs_a_token(tmp_path, launch_environmen
 def test_a_job_that_loses_node_after_node_ends_the_search():
     cluster = Cluster.__new__(Cluster)  # without a cluster behind it
     cluster._nodes, cluster._queue = {}, collections.deque()
-    task = Task(Job((0, 0, 5), TableSetup({}, pathlib.Path()), ()))
+    task = QueuedJob(Job((0, 0, 5), TableSetup({}, pathlib.Path()), ()))
     for k in range(9):
         cluster._lost_with(cluster_module._Node(str(k), f"n{k}", 1), task)
         assert cluster._queue.pop() is task
