@@ -28,6 +28,11 @@ from jaxevo.files import default_cache_dir
 FLAGS = flags.FLAGS
 _HELP_WIDTH = 100  # characters of a line of a help at most
 _INDENT = " " * 6  # of what a flag means
+# What Python says of a flag that is no number, and in its place.
+_NO_NUMBER = (
+    ("invalid literal for int.*", "give a whole number"),
+    ("could not convert string to float.*", "give a number"),
+)
 _SHARED = "jaxevo.commands.flags"  # defines flags that commands have in common
 
 
@@ -72,6 +77,8 @@ def run(
             raise
         except (InputError, flags.Error, OSError) as error:
             text = explained(error) if isinstance(error, OSError) else str(error)
+            for parsers_words, remedy in _NO_NUMBER:
+                text = re.sub(parsers_words, remedy, text)
             print(f"error: {printable(' '.join(text.split()))}", file=sys.stderr)
             sys.exit(2)
         except KeyboardInterrupt:

@@ -75,13 +75,25 @@ def _group_of(name: str) -> str:
 
 
 class _PathParser(flags.ArgumentParser):
-    """Takes the paths of all flags: a leading `~` is the home folder."""
+    """Takes the paths of all flags: a leading `~` is the home folder.
+
+    An empty one, as of a shell's variable that is not set, would mean the folder one is in.
+    """
 
     def parse(self, argument: str) -> str:
+        if not argument:
+            raise ValueError("give a path, or leave the flag out")
         return home_expanded(argument)
 
     def flag_type(self) -> str:
         return "path"
+
+
+class _MaybePathParser(_PathParser):
+    """Takes a path, or nothing for none."""
+
+    def parse(self, argument: str) -> str:
+        return super().parse(argument) if argument else ""
 
 
 PATH = _PathParser()
@@ -227,7 +239,7 @@ def define_compilation_cache_flag() -> None:
         "where compiled programs are kept; empty: nowhere (default: jaxevo/compiled in "
         "$XDG_CACHE_HOME, else in ~/.cache)"
     )
-    flags.DEFINE(PATH, "compilation_cache_dir", None, text)
+    flags.DEFINE(_MaybePathParser(), "compilation_cache_dir", None, text)
 
 
 def by_preset(defaults: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ setting has a flag name of its own; those of the final training begin with `fina
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
 import typing
 from collections.abc import Iterable, Mapping
@@ -71,12 +72,16 @@ def leaf_fields(cls: type) -> dict[str, tuple[tuple[str, ...], dataclasses.Field
     for field in dataclasses.fields(cls):
         inner = hints[field.name]
         if dataclasses.is_dataclass(inner):
-            prefix = "final_" if field.name == "final_training" else ""
             for name, (path, leaf) in leaf_fields(inner).items():  # type: ignore[arg-type]
-                leaves[prefix + name] = ((field.name, *path), leaf)
+                leaves[_prefix(field.name) + name] = ((field.name, *path), leaf)
         else:
             leaves[field.name] = ((field.name,), field)
     return leaves
+
+
+def _prefix(group: str) -> str:
+    """What flag names of a configuration's part begin with."""
+    return "final_" if group == "final_training" else ""
 
 
 def flatten(config: Any) -> dict[str, Any]:
@@ -102,7 +107,11 @@ def replace(config: Any, values: Mapping[str, Any]) -> Any:
         else:
             groups.setdefault(path[0], {})[leaf.name] = value
     for group, inner in groups.items():
-        own[group] = dataclasses.replace(getattr(config, group), **inner)
+        try:
+            own[group] = dataclasses.replace(getattr(config, group), **inner)
+        except InputError as error:
+            # It begins with the setting's name, which is the flag's but for this.
+            raise InputError(f"{_prefix(group)}{error}") from None
     return dataclasses.replace(config, **own)
 
 
@@ -111,6 +120,7 @@ def _of_type(name: str, value: Any, kind: type) -> Any:
     rules = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     numbers_of = {int: numbers.Integral, float: numbers.Real}
     if isinstance(value, numbers_of.get(kind, kind)) and isinstance(value, bool) == (kind is bool):
+        check(kind is not float or math.isfinite(value), name, value, rule="it is a finite number")
         return kind(value)
     raise InputError(f"{name}={value!r} is not possible: it is {rules[kind]}")
 

@@ -39,7 +39,9 @@ class DataConfig:
         0, "train candidates on a stratified subset of this many images; 0: all"
     )
     validation_fraction: float = setting(
-        0.1, "part of the training split that only measures fitness"
+        0.1,
+        "part of the training split that nothing is trained on: accuracy and likelihood are "
+        "measured there",
     )
     image_size: int = setting(
         0, "resize images to this side in pixels; 0: as they are, if they are alike and small"

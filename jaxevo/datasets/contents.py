@@ -20,19 +20,10 @@ def content_key(images: Images) -> str:
     return hashed.hexdigest()
 
 
-def count_duplicates(images: Images, among: Images) -> int:
+def count_duplicates(images: Images, *among: Images) -> int:
     """Number of images that are, pixel for pixel, among others too."""
-    return int(np.isin(_hashes(images), _hashes(among)).sum())
-
-
-def duplicates_note(test: Images, *trained: Images) -> str:
-    """A sentence on test images that are training images too; empty if there are none."""
-    found = sum(count_duplicates(test, images) for images in trained)
-    if not found:
-        return ""
-    return (
-        f"{found} of {len(test):,} test images are training images too, which flatters the accuracy"
-    )
+    others = np.concatenate([_hashes(each) for each in among])
+    return int(np.isin(_hashes(images), others).sum())
 
 
 def _hashes(images: Images) -> np.ndarray:

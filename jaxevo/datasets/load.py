@@ -55,7 +55,7 @@ def load_search_data(
     Args:
         dataset: See `open_dataset`.
         data_dir: See `open_dataset`.
-        validation_fraction: Part of the training split that only measures fitness; the same
+        validation_fraction: Part of the training split that nothing is trained on; the same
             whatever `train_examples`.
         train_examples: Take a stratified subset of this many of the other images; 0 takes all.
         image_size: Resize to this many pixels a side; 0 leaves the images as they are if they are

@@ -19,7 +19,13 @@ _TEST_SEED = 20  # never the run's: data without an official split always has th
 
 
 def split_off(
-    labels: np.ndarray, fraction: float, seed: int, *, what: str, class_names: Sequence[str] = ()
+    labels: np.ndarray,
+    fraction: float,
+    seed: int,
+    *,
+    what: str,
+    class_names: Sequence[str] = (),
+    remedy: str = "choose another validation_fraction or add images",
 ) -> tuple[np.ndarray, np.ndarray]:
     """A seeded, stratified partition with every class on both sides.
 
@@ -29,6 +35,7 @@ def split_off(
         seed: Decides which images.
         what: Names the data and the part in error messages.
         class_names: Name the labels in error messages.
+        remedy: What a person can do where the images are too few.
 
     Returns:
         Indices of the rest and of the part split off.
@@ -49,7 +56,7 @@ def split_off(
         raise DataError(
             f"{what}: {part} of {len(labels)} images (a fraction of {fraction}) cannot be split "
             f"off when there are {len(classes)} classes, each side needs at least one a class: "
-            "choose another fraction or add images"
+            f"{remedy}"
         )
     rest, off = train_test_split(
         np.arange(len(labels)), test_size=part, stratify=labels, random_state=seed % 2**32
@@ -81,7 +88,12 @@ def fixed_test_part(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of the training and the test images of data that come without an official split."""
     return split_off(
-        labels, TEST_FRACTION, _TEST_SEED, what=f"the test part of {name}", class_names=class_names
+        labels,
+        TEST_FRACTION,
+        _TEST_SEED,
+        what=f"the test part of {name}",
+        class_names=class_names,
+        remedy="add images, or give test images of your own (docs/data.md)",
     )
 
 

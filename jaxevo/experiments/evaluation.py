@@ -20,7 +20,7 @@ from jaxevo.datasets import (
     ReadOptions,
     TestData,
     TrainData,
-    duplicates_note,
+    count_duplicates,
     load_scored_data,
     load_training_data,
     open_dataset,
@@ -34,6 +34,7 @@ from jaxevo.files import read_json, write_json
 from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.words import duplicates_note
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
@@ -124,6 +125,39 @@ def load_tests(
     }
 
 
+def load_tests_later(
+    source: Source,
+    form: InputForm,
+    dataset: str,
+    *,
+    data_dir: str | None = None,
+    options: ReadOptions | None = None,
+) -> dict[str, TestData]:
+    """`load_tests` for a network that was read back: what it was trained on may have changed since.
+
+    Where images come without a test split, another fifth of them would then be the test, among them
+    images that were trained on.
+
+    Raises:
+        InputError: They have changed.
+    """
+    opened = open_dataset(dataset, data_dir)
+    if opened.whole and source.content and same_dataset(dataset, source.dataset):
+        same = was_trained_on(
+            dataset,
+            data_dir,
+            form=form,
+            train_digest=source.content,
+            options=options,
+        )
+        if not same:
+            raise InputError(
+                f"{dataset} has other images than those the network was trained on, of which its "
+                "test images may be some: give test images of their own by another dataset"
+            )
+    return load_tests(source, form, dataset, data_dir=data_dir, options=options)
+
+
 def score_weights(
     folder: str,
     dataset: str | None = None,
@@ -144,7 +178,7 @@ def score_weights(
     # Read the network, and the images in its form.
     classifier = Classifier.load(folder)
     dataset = dataset or classifier.source.dataset
-    tests = load_tests(
+    tests = load_tests_later(
         classifier.source, classifier.form, dataset, data_dir=data_dir, options=options
     )
     message(next(iter(tests.values())).summary.describe())
@@ -218,7 +252,8 @@ def _load(task: EvaluationTask, message: Callable[[str], None]) -> _Loaded:
     message(loaded.summary.describe())
     if foreign:
         message(next(iter(scored.values())).summary.describe())
-    if note := duplicates_note(next(iter(tests.values())), train):
+    test = next(iter(tests.values()))
+    if note := duplicates_note(count_duplicates(test, train), len(test)):
         message(note)
     # Drawn here only so that a subset that cannot be drawn is refused early.
     training_subset(train.labels, task.train_examples, task.seeds[0])

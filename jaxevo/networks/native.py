@@ -28,6 +28,7 @@ from jaxevo.config import NetworkConfig
 from jaxevo.networks.universal import Moments, UniversalCell, UniversalNetwork
 from jaxevo.networks.universal_encoding import EncodedCell
 from jaxevo.networks.universal_operands import Slots
+from jaxevo.search_space.genome import OPS
 
 _LIBRARY = pathlib.Path(__file__).with_name("_kernels.so")
 _CALLS = ("jaxevo_cell_forward", "jaxevo_cell_backward", "jaxevo_cell_predict")
@@ -58,8 +59,13 @@ def _load() -> _Loaded:
     try:
         library = ctypes.CDLL(str(_LIBRARY))
         calls = {name: getattr(library, name) for name in _CALLS}
+        _ = library.jaxevo_operations  # which older builds lack
     except (OSError, AttributeError) as error:
         return _Loaded(None, f"they cannot be loaded ({error}); install this package again")
+    library.jaxevo_operations.restype = ctypes.c_char_p
+    operations = library.jaxevo_operations().decode()
+    if operations != " ".join(OPS):
+        return _Loaded(None, f"they were built for other operations ({operations})")
     library.jaxevo_kernels_name.restype = ctypes.c_char_p
     library.jaxevo_states_size.restype = ctypes.c_int64
     # Choose the kernels that a person has named, and register all calls with JAX.

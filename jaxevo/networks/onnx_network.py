@@ -67,7 +67,7 @@ def _operand(graph: GraphBuilder, operand: Operand, x: str) -> str:
     if operand.op.kernel_size:
         x = graph.depthwise(graph.apply("Relu", x), operand.kernel[...])
     elif operand.op != Op.IDENTITY:
-        x = (graph.max_pool if operand.op == Op.MAX_POOL_3X3 else graph.avg_pool)(x)
+        x = {Op.MAX_POOL_3X3: graph.max_pool, Op.AVG_POOL_3X3: graph.avg_pool}[operand.op](x)
     if not operand.projected:
         return x
     return graph.normalized_convolution(x, operand.weight[...][:, :, None, None], operand.norm)

@@ -1,4 +1,4 @@
-"""Evaluation of a genome: an engine trains it on the data, and its accuracy is its fitness.
+"""Evaluation of a genome: an engine trains it on the data, and its fitness is measured.
 
 A training that fails gives a reason instead of a fitness, and the search goes on.
 """
@@ -64,8 +64,10 @@ class Evaluation:
         Likelihood and speed are exp of minus a mean loss, so they lie in (0, 1] like the accuracy.
         The sum of training losses ranks architectures: Ru et al. 2021, arXiv 2006.04492.
         """
-        loss = {"likelihood": self.cross_entropy, "speed": self.loss}.get(kind)
-        return self.accuracy if loss is None else math.exp(-loss)
+        if kind == "accuracy":
+            return self.accuracy
+        loss = {"likelihood": self.cross_entropy, "speed": self.loss}[kind]
+        return None if loss is None else math.exp(-loss)
 
 
 class Evaluator:
@@ -75,7 +77,7 @@ class Evaluator:
         config: The search's configuration.
         builder: Builds the networks.
         data: The training images on the device, and the subset that candidates are trained on.
-        validation: The images that fitness is measured on.
+        validation: The images that accuracy and cross entropy are measured on.
         stopwatch: Is told the seconds of compiling, training and evaluating.
         on_epoch: Told the epochs done of the training at hand, and the number of its epochs.
     """

@@ -277,10 +277,16 @@ class Explorer:
             for candidate in self.ledger.generation(generation)
             if candidate.accuracy is not None and candidate.reused is None
         ]
-        if trained and accuracy_interval(max(trained), number)[0] <= commonest:
-            self.reporter.message(
-                f"generation {generation}: no candidate is better than naming the commonest class "
-                f"each time ({commonest:.2%}), the best has {max(trained):.2%}; check "
-                "learning_rate and epochs, whether the labels belong to the images, and whether "
-                "pixels range from 0 to 255"
+        if not trained or accuracy_interval(max(trained), number)[0] > commonest:
+            return
+        if max(trained) > commonest:
+            remedy = f"{number:,} images are too few to tell whether that is better"
+        else:
+            remedy = (
+                "check learning_rate and epochs, whether the labels belong to the images, whether "
+                "pixels range from 0 to 255, and of uneven classes class_weights=balanced"
             )
+        self.reporter.message(
+            f"generation {generation}: the best candidate has {max(trained):.2%} of the validation "
+            f"images, naming the commonest class each time {commonest:.2%}: {remedy}"
+        )

@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxevo.config import SearchConfig
 from jaxevo.config.presets import SMALL_CNN
-from jaxevo.datasets import Images, SearchData, duplicates_note
+from jaxevo.datasets import Images, SearchData, count_duplicates
 from jaxevo.errors import InputError
 from jaxevo.files import write_json, write_text
 from jaxevo.networks.baselines import Architecture, Baseline, describe
@@ -28,7 +28,7 @@ from jaxevo.run.records import PARTS
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Kept, Result
 from jaxevo.run.scoring import Predictions, baseline_scores, winner_scores
-from jaxevo.run.words import accuracy_line, worth_lines
+from jaxevo.run.words import accuracy_line, class_line, worth_lines
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import dumps
@@ -97,7 +97,9 @@ class Finisher:
         result = self._result(winner, scores | about, final_seconds=final.seconds, trained=trained)
         self.ledger.add_session(dict(result.session_seconds))
         self._write_genome(self.workdir.best_genome, winner, test_accuracy=result.test_accuracy)
-        worth = [accuracy_line(result), *worth_lines(result)]
+        confusion = result.confusion()
+        classes = [] if confusion is None else [class_line(confusion)]
+        worth = [accuracy_line(result), *worth_lines(result), *classes]
         self._write_card(self.workdir.best_weights, classifier, *worth)
         if self.config.strategy == "nsga2":
             front = front_document(result, self.config, self.ledger.candidates)
@@ -193,12 +195,11 @@ class Finisher:
 
         Nothing else in a run looks at the test images.
         """
-        # Load the test images, and tell of those that were trained on.
+        # Load the test images, and count those that were trained on.
         images = self.load_test() if self.load_test else None
-        if images is not None and (
-            note := duplicates_note(images, self.data.train, self.data.validation)
-        ):
-            self.reporter.message(note)
+        repeated = 0
+        if images is not None:
+            repeated = count_duplicates(images, self.data.train, self.data.validation)
         # Predict the validation images, and once the test images.
         self.reporter.stage("testing", 0, 1)
         with self.evaluator.stopwatch.part("evaluate"):
@@ -206,7 +207,7 @@ class Finisher:
             test = None if images is None else _predict(classifier, baseline, images)
         self.reporter.stage("testing", 1, 1)
         self._write_mistakes(test or validation, self.data.validation if images is None else images)
-        scores = winner_scores(validation, test)
+        scores = winner_scores(validation, test) | {"test_repeated": repeated}
         if baseline is not None:
             size = self.evaluator.builder.complexity(self._small_cnn(winner))
             scores["baseline"] = baseline_scores(validation, test, size)

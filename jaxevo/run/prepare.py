@@ -28,6 +28,7 @@ from jaxevo.datasets import (
     open_dataset,
 )
 from jaxevo.datasets.dataset import Dataset
+from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
@@ -68,6 +69,8 @@ def make_task(
     that run, else digits. `on_image` is told how many image files were read, of how many.
     """
     settings = dict(settings or {})
+    if time_limit is not None and not time_limit >= 0:
+        raise InputError(f"time_limit={time_limit} is not possible: give seconds, 0 or more")
     begun = SearchConfig()
     # Find the folder, whose default is named after data, preset and seed.
     dataset = begun.data.dataset if data is None else dataset_name(data)
@@ -251,7 +254,8 @@ def load_task(
         workers=workers or WorkerConfig(),
         time_limit=time_limit,
     )
-    # A search without a genome within its bounds is refused before there is a folder.
+    # Refused before there is a folder: too few images, or no genome within the bounds.
+    training_subset(images.train.labels, config.data.train_examples, config.seed)
     if fits := within_bounds(config, task.builder.complexity):
         make_strategy(config, fits).ask()
     return task

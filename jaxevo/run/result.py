@@ -83,6 +83,7 @@ class Result:
     # After each epoch of the final training: its mean loss, and the validation accuracy.
     final_losses: tuple[float, ...] = ()
     final_accuracies: tuple[float, ...] = ()
+    test_repeated: int = 0  # test images that are training images too; 0 in earlier versions
 
     @property
     def weights(self) -> pathlib.Path:
@@ -137,6 +138,7 @@ _ADDED_LATER: dict[str, Any] = {
     **{"earlier_tests": [], "final_losses": [], "final_accuracies": []},
     "no_baseline": "",
     "kept": [],
+    "test_repeated": 0,
 }
 
 
@@ -165,6 +167,9 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
     curve = [fields.items(name, float) for name in ("final_losses", "final_accuracies")]
     if len(curve[0]) != len(curve[1]):
         raise fields.error("final_losses and final_accuracies have not as many epochs")
+    repeated = fields.take("test_repeated", int)
+    if not 0 <= repeated <= (test_images or 0):
+        raise fields.error(f"test_repeated is {repeated}, no number of test images")
     session = fields.inner("session_seconds")
     seconds = fields.inner("seconds")
     return Result(
@@ -198,6 +203,7 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         kept=_read_kept(fields, genomes),
         final_losses=curve[0],
         final_accuracies=curve[1],
+        test_repeated=repeated,
     )
 
 

@@ -10,6 +10,7 @@ from jaxevo.run.confusion import Confusion
 from jaxevo.run.result import BaselineScores, Result
 
 _WEAKEST = 3  # classes that are told
+_UNEVEN = 0.75  # of the images in one class, from which on accuracy says little by itself
 
 
 def format_duration(seconds: float) -> str:
@@ -33,6 +34,15 @@ def accuracy_line(result: Result) -> str:
     return (
         f"test accuracy {result.test_accuracy:.2%} (95 % interval {low:.2%} to {high:.2%}, "
         f"{result.test_images:,} images), {validation}"
+    )
+
+
+def duplicates_note(number: int, tested: int) -> str:
+    """A sentence on so many test images that are training images too; empty if there are none."""
+    if not number:
+        return ""
+    return (
+        f"{number:,} of {tested:,} test images are training images too, which flatters the accuracy"
     )
 
 
@@ -75,6 +85,8 @@ def commands_of(result: Result, data_dir: str | None = None) -> list[str]:
 def worth_lines(result: Result) -> list[str]:
     """Sentences on what the figures are worth, and what the search was worth."""
     lines = []
+    if note := duplicates_note(result.test_repeated, result.test_images or 0):
+        lines.append(note)
     if result.earlier_tests:
         known = ", ".join(f"{accuracy:.2%}" for accuracy in result.earlier_tests)
         lines.append(f"the run was continued when its test accuracy was known: {known}")
@@ -131,7 +143,27 @@ def _worth(result: Result, baseline: BaselineScores) -> str:
 
 
 def class_line(confusion: Confusion) -> str:
-    """The classes that are known least, and the most frequent mistake."""
+    """The classes that are known least, the most frequent mistake, and what is not to be known.
+
+    Where one class is much more frequent than the others, accuracy says little.
+    """
+    absent = [
+        name
+        for name, images in zip(confusion.class_names, confusion.images, strict=True)
+        if not images
+    ]
+    parts = [_weakest(confusion)]
+    if absent:
+        more = f" and {len(absent) - _WEAKEST} more" if len(absent) > _WEAKEST else ""
+        parts.append(f"no image is of {', '.join(absent[:_WEAKEST])}{more}")
+    share = confusion.images.max() / max(1, confusion.images.sum())
+    if share >= _UNEVEN:
+        name = confusion.class_names[confusion.images.argmax()]
+        parts.append(f"to name {name} each time would be right for {share:.2%}")
+    return "; ".join(parts)
+
+
+def _weakest(confusion: Confusion) -> str:
     names = confusion.class_names
     known = [
         (accuracy, names[k])
@@ -139,7 +171,7 @@ def class_line(confusion: Confusion) -> str:
         if accuracy is not None and accuracy < 1
     ]
     if not known:
-        return "every image of every class is classified rightly"
+        return "every image is classified rightly"
     weakest = ", ".join(f"{name} {accuracy:.2%}" for accuracy, name in sorted(known)[:_WEAKEST])
     one, other, number = confusion.mistakes()[0]
     often = f"; {names[one]} is taken for {names[other]} {number:,} times" if number > 1 else ""

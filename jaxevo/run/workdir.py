@@ -94,6 +94,12 @@ class Workdir:
         """The front of a search with two objectives."""
         return self.path / "front.json"
 
+    def _files(self) -> tuple[pathlib.Path, ...]:
+        return (
+            *(self.config, self.history, self.best_genome),
+            *(self.confusion, self.mistakes, self.front, self.result, self.report),
+        )
+
     def weights(self, individual_id: int) -> pathlib.Path:
         """The trained weights of another individual that is kept beside the winner."""
         return self.kept / str(individual_id)
@@ -107,10 +113,7 @@ class Workdir:
 
         By a link, files elsewhere would be changed.
         """
-        files = (
-            *(self.config, self.history, self.best_genome),
-            *(self.confusion, self.mistakes, self.front, self.result, self.report),
-        )
+        files = self._files()
         folders = (
             self.checkpoints.parent,
             self.checkpoints,
@@ -174,12 +177,12 @@ class Workdir:
         Raises:
             FileError: The folder holds a run of another configuration or of other images.
         """
-        # A new run writes its configuration.
+        # A new run writes its configuration. Files of the names of a run's would be replaced.
         if not self.config.exists():
-            if self.history.exists():
+            if found := next((path for path in self._files() if path.exists()), None):
                 raise FileError(
-                    f"{self.path} has a history but no config.json; restore it or use another "
-                    "workdir"
+                    f"{self.path} has a file {found.name} but no config.json, so it is no run that "
+                    "goes on; use another workdir, or restore config.json"
                 )
             document = {
                 "schema": SCHEMA_VERSION,

@@ -179,7 +179,10 @@ class Genome:
         return dataclasses.replace(self, **{kind: cell})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and dicts, as in a genome file; a layout only if there is one."""
+        """Plain lists and dicts, the part `genome` of a genome file (`genome_files.dumps`).
+
+        A layout is there only if the genome has one.
+        """
         cells = {
             kind: [{"inputs": list(n.inputs), "ops": [str(op) for op in n.ops]} for n in cell.nodes]
             for kind, cell in zip(CELL_KINDS, self.cells, strict=True)

@@ -32,6 +32,10 @@ class Generational(abc.ABC):
     as soon as the lag allows: candidate i once all up to i - L are told, whatever else is known.
     So a run depends on the seed, the fitness and L alone, not on the order in which candidates are
     told.
+
+    A strategy defines `_draw`. It overrides `_sequential` if a candidate needs the fitness of the
+    one before, `_select` if others than the best P survive, `_learn` and `_take` if it learns from
+    candidates, and `_fills` if the initial population is another one.
     """
 
     def __init__(

@@ -50,6 +50,13 @@ def test_a_value_of_another_type_is_refused_by_name(name: str, value: Any, rule:
     assert str(caught.value) == f"{name}={value!r} is not possible: {rule}"
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), -1.0])
+@pytest.mark.parametrize("name", ["learning_rate", "final_learning_rate"])
+def test_the_flag_that_is_wrong_is_named(name: str, value: float):
+    with pytest.raises(InputError, match=f"^{name}={value} is not possible: it is "):
+        replace(SearchConfig(), {name: value})
+
+
 def test_numbers_of_numpy_become_pythons():
     given = {"epochs": np.int32(3), "learning_rate": np.float32(0.5), "final_learning_rate": 1}
     config = replace(SearchConfig(), given)

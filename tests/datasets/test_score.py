@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import shutil
 
@@ -19,7 +20,8 @@ from jaxevo.datasets import (
     load_training_data,
     was_trained_on,
 )
-from jaxevo.experiments.evaluation import load_tests
+from jaxevo.errors import InputError
+from jaxevo.experiments.evaluation import load_tests, load_tests_later
 from jaxevo.training.classifier import Source
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -84,6 +86,19 @@ def test_moved_data_are_scored_in_the_networks_own_form_alone(own: pathlib.Path)
     }
 
 
+def test_images_that_changed_since_the_training_are_not_scored(own: pathlib.Path) -> None:
+    data = load_training_data(str(own))
+    source = Source(str(own), data.class_names, "stretch", data.form, data.content)
+    assert len(load_tests_later(source, data.form, str(own))["stretch"].images) == 10
+    # Four more images of a class: another fifth would be the test.
+    write_folder(own, make_images(4, (8, 8), 1), LABELS[:4], ending="bmp")
+    with pytest.raises(InputError, match="other images than those the network was trained on"):
+        load_tests_later(source, data.form, str(own))
+    # Weights of versions that kept no digest are scored as they were.
+    older = dataclasses.replace(source, content="")
+    assert len(load_tests_later(older, data.form, str(own))["stretch"].images) == 11
+
+
 def test_a_foreign_test_part_is_scored(tmp_path: pathlib.Path) -> None:
     write_folder(tmp_path / "train", PIXELS, LABELS)
     write_folder(tmp_path / "test", PIXELS[:12], LABELS[:12])
@@ -95,11 +110,9 @@ def test_images_on_two_sides_are_counted(tmp_path: pathlib.Path) -> None:
     write_folder(tmp_path / "train", PIXELS, LABELS)
     write_folder(tmp_path / "test", np.concatenate([PIXELS[:3], 255 - PIXELS[:9]]), LABELS[:12])
     data = load_search_data(str(tmp_path))
-    assert (
-        count_duplicates(load_test_data(str(tmp_path)), data.train)
-        + count_duplicates(load_test_data(str(tmp_path)), data.validation)
-        == 3
-    )
+    test = load_test_data(str(tmp_path))
+    assert count_duplicates(test, data.train, data.validation) == 3
+    assert count_duplicates(test, data.train, data.validation, data.train, test) == len(test)
     assert not any("training images too" in note for note in data.summary.notes if data.summary)
     shutil.copytree(tmp_path / "train", tmp_path / "val")
     data = load_search_data(str(tmp_path))

@@ -75,6 +75,15 @@ def test_a_finished_run_with_its_pictures(finished: Workdir):
     assert page.of("body") == [{}]
 
 
+def test_the_table_of_candidates_has_a_cell_for_each_heading(finished: Workdir):
+    text = render_run(load_run(finished))
+    table = text[text.index('<table class="candidates">') :].partition("</table>")[0]
+    head, body = table.split("</thead>")
+    rows = body.split("<tr ")[1:]
+    assert len(rows) == 7
+    assert {row.count("<td>") for row in rows} == {head.count("<th ")} == {9}
+
+
 def test_parents_are_links_and_the_best_is_first(finished: Workdir):
     text = render_run(load_run(finished))
     assert '<a href="#i3">3</a> <a href="#i2">2</a> </td><td>crossover, op_mutation' in text

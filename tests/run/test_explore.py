@@ -367,8 +367,19 @@ def test_a_generation_that_learns_nothing_is_pointed_out(tmp_path):
     make_explorer(tmp_path, evaluate=learn_late, **fields).run()
     told = [message for message in reporter.messages if "commonest class" in message]
     assert [message.split(":")[0] for message in told] == ["generation 0", "generation 1"]
-    assert f"({commonest:.2%})" in told[0]
-    assert "learning_rate" in told[0] and "labels" in told[0] and "0 to 255" in told[0]
+    assert f"naming the commonest class each time {commonest:.2%}: check learning_rate" in told[0]
+    assert "labels" in told[0] and "0 to 255" in told[0] and "class_weights=balanced" in told[0]
+
+
+def test_too_few_images_to_tell_are_no_fault_of_the_settings(tmp_path):
+    reporter = Silent()
+    fields = {"labels": np.array([0, 1]), "reporter": reporter}
+    make_explorer(tmp_path, evaluate=lambda trials: Outcome(1.0), **fields).run()
+    told = [message for message in reporter.messages if "commonest class" in message]
+    assert told[0] == (
+        "generation 0: the best candidate has 100.00% of the validation images, naming the "
+        "commonest class each time 50.00%: 2 images are too few to tell whether that is better"
+    )
 
 
 class Countdown:

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from builders import SMALL, Table, history_of, make_explorer
+from builders import SMALL, Table, history_of, make_explorer, open_ledger
 from conftest import timeless
 from flax import nnx
 from PIL import Image
@@ -175,6 +175,10 @@ def test_classes_are_counted_on_the_images_that_were_tested(whole, data):
         assert count == np.sum((data.validation.labels == true) & (predicted == taken))
     right = confusion.counts.diagonal().sum() / confusion.counts.sum()
     assert right == whole.test_accuracy
+    # The images of this test are those of the validation, which the card says.
+    assert whole.test_repeated == whole.test_images == len(data.validation)
+    card = (whole.weights / "MODEL_CARD.md").read_text()
+    assert "test images are training images too" in card and "weakest classes: " in card
     # Those misclassified have pictures, which are the images.
     mistakes = whole.mistakes()
     assert mistakes
@@ -190,7 +194,7 @@ def test_very_many_classes_are_not_tabled(tmp_path, finish, data):
     many = dataclasses.replace(data, class_names=names)
     builder = NetworkBuilder(SMALL.network, many.image_shape, many.num_classes)
     wide = Evaluator(SMALL, builder, TrainingData.of(data.train), validation=data.validation)
-    (tmp_path / "run").mkdir()
+    open_ledger(tmp_path / "run", SMALL)
     Workdir(tmp_path / "run").confusion.write_text("of an earlier result")
     result = finish(tmp_path / "run", data=many, evaluator=wide)
     assert result.confusion() is None

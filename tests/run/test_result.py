@@ -105,6 +105,8 @@ def test_a_result_is_not_one_of_a_search_that_goes_on(workdir, result):
         ({"baseline": ALONE | {"winner_alone": 10**12}}, "no number of images"),
         ({"baseline": ALONE}, "baseline: parameters is missing"),
         ({"final_losses": [0.5]}, "final_losses and final_accuracies have not as many epochs"),
+        ({"test_repeated": -1}, "test_repeated is -1, no number of test images"),
+        ({"test_repeated": 10**6}, "test_repeated is 1000000, no number of test images"),
         ({"kept": [7]}, r"kept\[0\] is 7, not of type dict"),
         ({"kept": [{"id": 3}]}, "kept: individual 3 is not one of this history"),
     ],

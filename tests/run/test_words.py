@@ -157,14 +157,33 @@ def test_test_accuracies_that_were_known_before_are_told():
 @pytest.mark.parametrize(
     ("counts", "line"),
     [
-        ([[5, 0], [0, 3]], "every image of every class is classified rightly"),
+        ([[5, 0], [0, 3]], "every image is classified rightly"),
+        (
+            [[5, 0], [0, 0]],
+            "every image is classified rightly; no image is of dog; to name cat each"
+            " time would be right for 100.00%",
+        ),
+        (
+            [[19, 0], [1, 0]],
+            "weakest classes: dog 0.00%; to name cat each time would be right for 95.00%",
+        ),
         ([[4, 1], [0, 3]], "weakest classes: cat 80.00%"),
         ([[8, 2], [3, 3]], "weakest classes: dog 50.00%, cat 80.00%; dog is taken for cat 3 times"),
-        ([[0, 0], [1, 3]], "weakest classes: dog 75.00%"),
+        (
+            [[0, 0], [1, 3]],
+            "weakest classes: dog 75.00%; no image is of cat; to name dog each time"
+            " would be right for 100.00%",
+        ),
     ],
 )
 def test_the_weakest_classes(counts, line):
     assert class_line(Confusion(("cat", "dog"), np.array(counts))) == line
+
+
+def test_test_images_that_were_trained_on_are_told():
+    leaked = dataclasses.replace(RESULT, test_repeated=1234)
+    note = "1,234 of 12,345 test images are training images too, which flatters the accuracy"
+    assert worth_lines(leaked)[0] == result_lines(leaked)[1] == note
 
 
 def test_no_time_went_anywhere_in_no_time():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -109,13 +110,18 @@ def test_strange_configurations_are_refused(workdir: Workdir, document: object, 
     assert str(caught.value) == f"{workdir.config} {message}"
 
 
-def test_history_without_configuration_is_refused(workdir: Workdir):
-    workdir.history.write_text('{"kind": "stagnation"}\n')
-    with pytest.raises(
-        FileError, match="has a history but no config.json; restore it or use another workdir"
-    ):
+@pytest.mark.parametrize("name", ["history.jsonl", "best.json", "report.html", "confusion.csv"])
+def test_files_that_a_run_would_replace_are_refused(workdir: Workdir, name: str):
+    (workdir.path / name).write_text("mine")
+    with pytest.raises(FileError, match=f"has a file {name} but no config.json, so it is no run"):
         workdir.open(SearchConfig(), {})
-    assert not workdir.config.exists()
+    assert [path.name for path in workdir.path.iterdir()] == [name]
+
+
+def test_other_files_may_lie_in_the_folder(workdir: Workdir):
+    (workdir.path / "notes.txt").write_text("mine")
+    workdir.open(SearchConfig(), {})
+    assert (workdir.path / "notes.txt").read_text() == "mine"
 
 
 def test_other_images_are_a_difference(workdir: Workdir):
@@ -195,6 +201,10 @@ def test_the_folder_is_made_and_locked_within_the_block(tmp_path: pathlib.Path):
         raise KeyboardInterrupt
     with workdir.locked():
         assert workdir.path.is_dir()
+    (tmp_path / "file").touch()
+    named = re.escape(f"{tmp_path / 'file'}/run: not a directory: ")
+    with pytest.raises(FileError, match=named), Workdir(tmp_path / "file" / "run").locked():
+        pass
 
 
 @pytest.mark.parametrize(

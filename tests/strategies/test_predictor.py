@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
+from jaxevo.config.search import FITNESSES
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.predictor import FitnessPredictor, features
+from jaxevo.strategies.predictor import OWN_SHARE, FitnessPredictor, features
 
 SHARE = 0.2
 RNG = np.random.default_rng(0)
@@ -80,3 +81,7 @@ def test_equal_genomes_and_fitness_are_no_trouble():
     predictor = FitnessPredictor(same, SHARE)
     assert predictor.predict(GENOMES[:2]) == pytest.approx([0.5, 0.5])
     assert np.isfinite(predictor.sample(np.random.default_rng(0), GENOMES)).all()
+
+
+def test_every_fitness_has_its_share():
+    assert set(OWN_SHARE) == set(FITNESSES)

@@ -18,11 +18,15 @@ from builders_strategies import (
 from conftest import REPOSITORY, random_genomes
 from scipy.stats import wilcoxon
 
-from jaxevo.config import SearchConfig, replace
+from jaxevo.config import STRATEGY_KINDS, SearchConfig, replace
 from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Layout
 from jaxevo.search_space.genome_files import pack
 from jaxevo.strategies.registry import initial_genomes, make_strategy
+
+
+def test_every_strategy_is_tested():
+    assert set(KINDS) == set(STRATEGY_KINDS)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -18,8 +18,11 @@ constexpr float kEpsilon = 1e-5f;                   // of batch norm
 
 enum Kind { kNormal, kReduction, kClassifier, kNumKinds };  // who reads the cell, and how
 
-// In the order of `jaxevo.search_space.genome.OPS`.
+// In the order of `jaxevo.search_space.genome.OPS`, by whose names the library is checked when it is
+// loaded: a genome says its operations by their numbers.
 enum Operation { kIdentity, kConv3, kConv5, kConv7, kMaxPool, kAveragePool, kNumOperations };
+constexpr const char* kOperationNames =
+    "identity conv_3x3 conv_5x5 conv_7x7 max_pool_3x3 avg_pool_3x3";
 
 struct Shape {
   Kind kind;

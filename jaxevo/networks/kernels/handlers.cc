@@ -290,6 +290,9 @@ extern "C" {
 // The name of the build that computes, such as "avx2".
 const char* jaxevo_kernels_name() { return jaxevo::kernels().name; }
 
+// The names of the operations in the order of their numbers, between spaces.
+const char* jaxevo_operations() { return jaxevo::kOperationNames; }
+
 // Takes the build of this name from now on; 0 if this processor does not run it.
 int jaxevo_choose_kernels(const char* name) { return jaxevo::choose(name) ? 1 : 0; }
 
