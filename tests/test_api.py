@@ -307,6 +307,31 @@ def test_settings_go_over_strategy_recipe_and_preset():
     assert run_name("some/where/my data.npz") == "my_data.npz"
 
 
+@pytest.mark.parametrize(
+    "settings, bound",
+    [({}, 32_000), ({"epochs": 2}, 32_000), ({"max_parameters": 9000}, 9000)]
+    + [({"channels": 16}, 0), ({"conv_kind": "separable"}, 0), ({"max_nodes": 3}, 0)],
+)
+def test_the_bound_of_the_preset_is_for_its_own_networks(settings: dict[str, Any], bound: int):
+    made = flatten(make_task(AS_DICT, preset="quick", settings=settings).config)
+    assert made["max_parameters"] == bound
+    assert made["conv_kind"] == settings.get("conv_kind", "full")
+
+
+def test_a_run_of_a_version_with_separable_kernels_keeps_them(searched, tmp_path):
+    path = shutil.copytree(searched.path, tmp_path / "run")
+    config = path / "config.json"
+    document = json.loads(config.read_text())
+    document["config"] |= {"conv_kind": "separable", "max_parameters": 0}
+    config.write_text(json.dumps(document))
+    settings = {name: value for name, value in TINY.items() if name != "preset"}
+    made = make_task(AS_DICT, preset="quick", workdir=path, settings=settings)
+    assert made.config.network.conv_kind == "separable"
+    named = settings | {"conv_kind": "full"}
+    made = make_task(AS_DICT, preset="quick", workdir=path, settings=named)
+    assert made.config.network.conv_kind == "full"
+
+
 # Training, loading
 
 

@@ -74,7 +74,7 @@ def _group_of(name: str) -> str:
     return _GROUP_OF_PART[path[0]]
 
 
-class _PathParser(flags.ArgumentParser):
+class PathParser(flags.ArgumentParser):
     """Takes the paths of all flags: a leading `~` is the home folder.
 
     An empty one, as of a shell's variable that is not set, would mean the folder one is in.
@@ -89,14 +89,14 @@ class _PathParser(flags.ArgumentParser):
         return "path"
 
 
-class _MaybePathParser(_PathParser):
+class _MaybePathParser(PathParser):
     """Takes a path, or nothing for none."""
 
     def parse(self, argument: str) -> str:
         return super().parse(argument) if argument else ""
 
 
-PATH = _PathParser()
+PATH = PathParser()
 
 
 class _LagParser(flags.ArgumentParser):
@@ -152,7 +152,8 @@ def preset_values() -> dict[str, dict[str, Any]]:
     quick = {}
     for name in found[0]:
         low, high = (bound(settings[name] for settings in found) for bound in (min, max))
-        quick[name] = low if low == high else f"{low} to {high} by the images"
+        between = "or" if isinstance(low, str) else "to"
+        quick[name] = low if low == high else f"{low} {between} {high} by the images"
     return {"paper": paper, "quick": paper | quick}
 
 

@@ -45,6 +45,11 @@ from jaxevo.training.engines import with_engine
 # A data set's name, a folder of class folders, an .npz file, a pair of arrays (images, labels), a
 # dict of x_train, y_train, x_test and y_test, or an open `Dataset`.
 Data = Any
+# Settings by which networks are other ones than those that a preset bounds.
+_OF_NETWORKS = {
+    *("channels", "num_normal_cells", "conv_kind", "min_nodes", "max_nodes", "initial_genomes"),
+    *("min_channels", "min_normal_cells", "vary_conv_kind"),
+}
 ARRAYS = "arrays"  # their name in a configuration
 
 
@@ -192,6 +197,7 @@ def _as_begun(
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
     begun |= recorded_choice(document)
     changed_in_presets = {"num_normal_cells", "fitness", "epochs", "num_generations"}
+    changed_in_presets |= {"conv_kind", "max_parameters"}
     changed_in_presets |= set() if "fitness" in settings else {"racing"}
     changed_in_presets |= set() if recipe else set(final_settings("paper"))
     changed_in_presets |= set() if strategy else {"strategy"}
@@ -225,6 +231,9 @@ def make_config(
     # Where something is named that excludes a race, a strategy's own margin does not count.
     if settings.get("fitness", "speed") != "speed" or settings.get("candidates_per_step", 1) != 1:
         begin["racing"] = 0.0
+    # Where networks are to be other ones, the preset's bound on their size does not count.
+    if _OF_NETWORKS & settings.keys():
+        begin["max_parameters"] = 0
     config = with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
     initial_genomes(config)
     return config

@@ -89,9 +89,14 @@ def test_quick_preset_by_hand():
     )
 
 
-@pytest.mark.parametrize(("side", "cells"), [(2, 2), (8, 2), (15, 2), (16, 3), (28, 3)])
-def test_quick_halves_small_images_once(side: int, cells: int):
-    assert preset("quick", 1437, side)["num_normal_cells"] == cells
+@pytest.mark.parametrize("side", [2, 8, 15])
+def test_quick_halves_small_images_once_and_has_full_convolutions_for_them(side: int):
+    names = ("num_normal_cells", "conv_kind", "max_parameters")
+    small = preset("quick", 1437, side)
+    assert [small[name] for name in names] == [2, "full", 32_000]
+    for larger in (16, 28):
+        settings = preset("quick", 1437, larger)
+        assert [settings[name] for name in names] == [3, "separable", 0]
 
 
 def test_the_recipe_is_the_presets_where_none_is_named():

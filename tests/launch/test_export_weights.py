@@ -41,10 +41,11 @@ def test_a_network_is_written_in_8_bits_too(
     args = ("--weights=best", "--format=onnx", "--quantize=int8", "--output=small.onnx")
     done = export(folder, launch_environment, *args)
     assert (done.returncode, done.stderr) == (0, "")
-    same, wide, narrow, wrote = done.stdout.splitlines()
+    same, wide, narrow, small, wrote = done.stdout.splitlines()
     assert same.startswith("onnxruntime gives the network's probabilities; they differ by ")
     assert wide.startswith("float32: ") and wide.endswith("(360 images)")
     assert narrow.startswith("int8: ") and wrote == "wrote small.onnx"
+    assert small == "a network as small as this gains nothing by 8 bits: leave --quantize out"
     images = load_test_data("digits").images
     found = runtime.probabilities((folder / "small.onnx").read_bytes(), images)
     np.testing.assert_allclose(found, fresh_classifier().predict_proba(images), atol=0.1)

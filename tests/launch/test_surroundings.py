@@ -31,9 +31,9 @@ runpy.run_module("jaxevo", run_name="__main__")
 # Prints what the path flags of a command make of `~/x`.
 PATH_FLAGS = """
 import importlib, json, sys
-from jaxevo.commands.flags import PATH
+from jaxevo.commands.flags import PathParser
 module = importlib.import_module(f"jaxevo.commands.{sys.argv[1]}")
-names = [name for name in module.FLAGS if module.FLAGS[name].parser is PATH]
+names = [name for name in module.FLAGS if isinstance(module.FLAGS[name].parser, PathParser)]
 module.FLAGS(["jaxevo", *(f"--{name}=~/x" for name in names)])
 print(json.dumps({name: module.FLAGS[name].value for name in names}))
 """
