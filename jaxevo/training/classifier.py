@@ -110,6 +110,11 @@ class Classifier:
     network: Any  # a `Network`, or a baseline's module
     trainer: Trainer
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.builder.image_shape))
+        parameters = self.builder.complexity(self.model).parameters
+        return f"<Classifier: {len(self.class_names)} classes, {size}, {parameters:,} parameters>"
+
     @classmethod
     def of(
         cls, model: Architecture, builder: NetworkBuilder, source: Source, *, network: Any

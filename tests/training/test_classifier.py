@@ -104,6 +104,10 @@ def test_what_is_loaded_is_what_was_saved(
     assert loaded.accuracy(images) == trained[0].accuracy(images) == accuracy
 
 
+def test_a_classifier_is_printed_in_a_line(trained: list[Classifier]):
+    assert repr(trained[0]) == "<Classifier: 10 classes, 8 x 8 x 1, 82 parameters>"
+
+
 def test_document_says_what_the_network_is(saved: pathlib.Path):
     document, weights = load_weights(saved)
     document.pop("fingerprint")
