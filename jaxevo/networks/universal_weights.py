@@ -20,7 +20,9 @@ def _places(
 ) -> Iterator[tuple[nnx.Variable, Any, nnx.Variable]]:
     """Pairs the variables of both networks that hold the same weight.
 
-    Yields the variable of the universal network, its part, and the variable of the network.
+    Yields the variable of the universal network, its part, and the variable of the network. A part
+    is an index; a list of nodes, whose rows `[E, 2D]` of the readers lie side by side in the
+    network's variable; or None for the whole variable, whose value is replaced.
     """
     readers: list[tuple[list[int] | None, Any]] = [(None, universal.entry)]
     for index, (kind, large, small) in enumerate(

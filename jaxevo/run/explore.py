@@ -222,10 +222,10 @@ class Explorer:
         return record
 
     def _trials(self, waiting: list[Individual]) -> list[Trial]:
-        """Those of the first candidate, and of later ones that will be needed unless one fails.
+        """The first waiting candidate's trial, and behind it trials that may begin early.
 
-        Of isomorphic candidates the later ones wait for the first. There are no more than the
-        search may train.
+        Each set of isomorphic candidates has one trial. There are no more trials than trainings
+        that the search may still do.
         """
         # Up to L wait, and all but one did so the last time.
         known = self._waiting

@@ -26,7 +26,10 @@ def canonical_cell(cell: Graph) -> str:
 
     In such a listing a node comes soon after the states that it reads. Listings grow node by node;
     of all partial listings only the smallest are kept. So ties (nodes that look alike so far) are
-    the only branching, and of partial listings with equal futures one is enough.
+    the only branching, and of partial listings that can go on in the same ways one is kept.
+
+    Two nodes that both read the input by a 3x3 convolution and the identity are a tie: either may
+    be the first, and both partial listings are kept if other nodes read the two differently.
     """
     # State -> its number in the listing; the inputs are alike.
     labels: list[dict[int, int]] = [{0: 0, 1: 0}]
@@ -46,14 +49,14 @@ def canonical_cell(cell: Graph) -> str:
                     chosen = {}
                 if code == best:
                     extended = label | {state: position}
-                    chosen.setdefault(_future(cell, extended), extended)
+                    chosen.setdefault(_open_part(cell, extended), extended)
         assert best is not None  # a cell is acyclic, so some node is always ready
         listing.append(best)
         labels = list(chosen.values())
     return " ".join("+".join(f"{-i}.{op}" for i, op in code) for code in listing)
 
 
-def _future(cell: Graph, label: Mapping[int, int]) -> tuple:
+def _open_part(cell: Graph, label: Mapping[int, int]) -> tuple:
     """Key of the ways in which a partial listing can go on.
 
     Contains the nodes still to come, and the numbers of the states that these nodes read.
