@@ -28,8 +28,11 @@ class FileError(InputError):
 def home_expanded(path: str | os.PathLike[str]) -> str:
     """The path with the home folder in place of a leading `~`.
 
-    A shell leaves `~` as it is in `--workdir=~/runs`. Raises `InputError` if no home is known.
+    A shell leaves `~` as it is in `--workdir=~/runs`. Raises `InputError` if no home is known, and
+    for an empty path, as of a shell's variable that is not set: it would mean the folder one is in.
     """
+    if not os.fspath(path):
+        raise InputError("an empty path is given: name a file or a folder")
     expanded = os.path.expanduser(os.fspath(path))
     if expanded == "~" or expanded.startswith("~/"):
         raise InputError(f"{expanded}: no home folder is known; set HOME, or give the path in full")

@@ -56,6 +56,7 @@ RESULT = {  # the content of result.json
     "baseline": None,
     "no_baseline": "",
     "kept": [],
+    "test_repeated": 0,
     "final_losses": [0.5, 0.25],
     "final_accuracies": [0.55, 0.6],
 }

@@ -310,6 +310,7 @@ def test_settings_go_over_strategy_recipe_and_preset():
 @pytest.mark.parametrize(
     "settings, bound",
     [({}, 32_000), ({"epochs": 2}, 32_000), ({"max_parameters": 9000}, 9000)]
+    + [({"normal_repeats": 2}, 0), ({"channel_multiplier": 3}, 0)]
     + [({"channels": 16}, 0), ({"conv_kind": "separable"}, 0), ({"max_nodes": 3}, 0)],
 )
 def test_the_bound_of_the_preset_is_for_its_own_networks(settings: dict[str, Any], bound: int):

@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from jaxevo.errors import InputError
 from jaxevo.files import (
     MAX_DOCUMENT_BYTES,
     FileError,
@@ -39,8 +40,10 @@ def test_a_home_folder_stands_for_a_leading_tilde(monkeypatch):
     monkeypatch.setenv("HOME", "/home/ada")
     for path, expanded in (("~", ""), ("~/a b", "/a b"), (pathlib.Path("~/runs"), "/runs")):
         assert home_expanded(path) == f"/home/ada{expanded}"
-    for path in ("runs/~", "./~/x", "digits", "", "photos/", "~nobody-of-this-name/x"):
+    for path in ("runs/~", "./~/x", "digits", "photos/", "~nobody-of-this-name/x"):
         assert home_expanded(path) == path
+    with pytest.raises(InputError, match="an empty path is given"):
+        home_expanded("")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert default_cache_dir() == pathlib.Path("/home/ada/.cache/jaxevo")
     monkeypatch.setenv("XDG_CACHE_HOME", "/var/cache")

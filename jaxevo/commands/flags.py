@@ -75,14 +75,9 @@ def _group_of(name: str) -> str:
 
 
 class PathParser(flags.ArgumentParser):
-    """Takes the paths of all flags: a leading `~` is the home folder.
-
-    An empty one, as of a shell's variable that is not set, would mean the folder one is in.
-    """
+    """Takes the paths of all flags: a leading `~` is the home folder."""
 
     def parse(self, argument: str) -> str:
-        if not argument:
-            raise ValueError("give a path, or leave the flag out")
         return home_expanded(argument)
 
     def flag_type(self) -> str:

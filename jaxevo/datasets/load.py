@@ -253,8 +253,10 @@ def was_trained_on(
     opened = open_dataset(dataset, data_dir)
     if not train_digest or not opened.whole:
         return False
-    # Read the training part in the network's own form, and compare its digest.
-    images, _ = opened.divided().train.read(form, options or ReadOptions())
+    # Read the training part in the network's own form, whatever the options say, and compare its
+    # digest.
+    own = dataclasses.replace(options or ReadOptions(), pixel_range=None, background="")
+    images, _ = opened.divided().train.read(form, own)
     return content_key(images) == train_digest
 
 

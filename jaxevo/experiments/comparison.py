@@ -41,6 +41,11 @@ from jaxevo.training.fit import DivergedError
 CANDIDATES = 20
 
 
+def search_folder(path: pathlib.Path, strategy: str, seed: int) -> pathlib.Path:
+    """The folder of a search in that of its comparison."""
+    return path / f"{strategy}-seed{seed}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Comparison:
     """A comparison to carry out: strategies, seeds, budget and folder.
@@ -73,7 +78,7 @@ class Comparison:
 
     def folder(self, name: str, seed: int) -> pathlib.Path:
         """The folder of a strategy's search."""
-        return self.path / f"{name}-seed{seed}"
+        return search_folder(self.path, name, seed)
 
     def task(self, name: str, config: SearchConfig) -> Task:
         """A search of this comparison, with its images. Raises `InputError`."""

@@ -35,7 +35,7 @@ from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.words import duplicates_note
-from jaxevo.run.workdir import Workdir
+from jaxevo.run.workdir import TRAINING, Workdir
 from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
 from jaxevo.seeds import STREAMS
@@ -325,7 +325,7 @@ def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
         raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**settings, "streams": STREAMS}
-    document = folder / "training.json"
+    document = folder / TRAINING
     if not document.exists():
         write_json(document, settings)
     elif read_json(document) != json.loads(json.dumps(settings)):

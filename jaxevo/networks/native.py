@@ -65,7 +65,9 @@ def _load() -> _Loaded:
     library.jaxevo_operations.restype = ctypes.c_char_p
     operations = library.jaxevo_operations().decode()
     if operations != " ".join(OPS):
-        return _Loaded(None, f"they were built for other operations ({operations})")
+        return _Loaded(
+            None, f"they were built for other operations ({operations}); install this package again"
+        )
     library.jaxevo_kernels_name.restype = ctypes.c_char_p
     library.jaxevo_states_size.restype = ctypes.c_int64
     # Choose the kernels that a person has named, and register all calls with JAX.

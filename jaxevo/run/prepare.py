@@ -49,6 +49,7 @@ Data = Any
 _OF_NETWORKS = {
     *("channels", "num_normal_cells", "conv_kind", "min_nodes", "max_nodes", "initial_genomes"),
     *("min_channels", "min_normal_cells", "vary_conv_kind"),
+    *("channel_multiplier", "normal_repeats"),
 }
 ARRAYS = "arrays"  # their name in a configuration
 
@@ -112,7 +113,9 @@ def make_task(
             settings=settings,
         )
         if Workdir(path).config.exists():
-            config = _as_begun(Workdir(path), config, settings, strategy=strategy, recipe=recipe)
+            config = as_begun(
+                Workdir(path), config, strategy=strategy, recipe=recipe, settings=settings
+            )
         elif preset == "quick":
             fitted = fit_to_machine(config, opened, settings)
             config = replace(config, fitted.settings)
@@ -178,13 +181,13 @@ def _with_genomes(settings: Mapping[str, Any], workdir: Workdir) -> dict[str, An
         return others
 
 
-def _as_begun(
+def as_begun(
     workdir: Workdir,
     config: SearchConfig,
-    settings: Mapping[str, Any],
     *,
     strategy: str | None,
     recipe: str | None,
+    settings: Mapping[str, Any],
 ) -> SearchConfig:
     """The configuration as of the run in this folder where nothing is named.
 

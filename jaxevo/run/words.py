@@ -16,7 +16,7 @@ _UNEVEN = 0.75  # of the images in one class, from which on accuracy says little
 def format_duration(seconds: float) -> str:
     """Seconds, minutes or hours, rounded; parts of a second to one digit."""
     if seconds < 90:
-        return f"{seconds:.1g} s" if seconds < 1 else f"{seconds:.0f} s"
+        return f"{seconds:.1g} s" if 0.01 <= seconds < 1 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 

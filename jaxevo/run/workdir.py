@@ -21,6 +21,7 @@ from jaxevo.seeds import STREAMS
 from jaxevo.versions import versions
 
 SCHEMA_VERSION = 1  # of `config.json`
+TRAINING = "training.json"  # has the settings of the training that a folder belongs to
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +101,12 @@ class Workdir:
             *(self.confusion, self.mistakes, self.front, self.result, self.report),
         )
 
+    def _folders(self) -> tuple[pathlib.Path, ...]:
+        return (
+            *(self.checkpoints.parent, self.checkpoints, self.final_checkpoints),
+            *(self.best_weights, self.kept, self.baseline_weights),
+        )
+
     def weights(self, individual_id: int) -> pathlib.Path:
         """The trained weights of another individual that is kept beside the winner."""
         return self.kept / str(individual_id)
@@ -113,15 +120,7 @@ class Workdir:
 
         By a link, files elsewhere would be changed.
         """
-        files = self._files()
-        folders = (
-            self.checkpoints.parent,
-            self.checkpoints,
-            self.final_checkpoints,
-            self.best_weights,
-            self.kept,
-            self.baseline_weights,
-        )
+        files, folders = self._files(), self._folders()
         for path in (*files, self.path / "lock", *folders):
             if path.is_symlink() or (
                 path.exists() and not (path.is_dir() if path in folders else path.is_file())
@@ -153,7 +152,10 @@ class Workdir:
         The lock lasts until the descriptor returned is closed, or this process ends.
         """
         self.check_inside()
-        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise FileError(explained(error)) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -177,12 +179,13 @@ class Workdir:
         Raises:
             FileError: The folder holds a run of another configuration or of other images.
         """
-        # A new run writes its configuration. Files of the names of a run's would be replaced.
+        # A new run writes its configuration. What has a name of a run's parts would be replaced.
         if not self.config.exists():
-            if found := next((path for path in self._files() if path.exists()), None):
+            own = (*self._files(), *self._folders(), self.path / TRAINING)
+            if found := next((path for path in own if path.exists()), None):
                 raise FileError(
-                    f"{self.path} has a file {found.name} but no config.json, so it is no run that "
-                    "goes on; use another workdir, or restore config.json"
+                    f"{self.path} has {found.name} but no config.json, so it is no run that goes "
+                    "on; use another workdir, or restore config.json"
                 )
             document = {
                 "schema": SCHEMA_VERSION,

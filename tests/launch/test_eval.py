@@ -244,7 +244,7 @@ ONE_OF = "give one of --genome and --model (to train it) and --weights (to score
 WRONG_USES = [
     ("", ONE_OF),
     ("--genome=tiny.json --weights=best", ONE_OF),
-    ("--weights=", "flag --weights=: give a path, or leave the flag out"),
+    ("--weights=", "flag --weights=: an empty path is given: name a file or a folder"),
     ("--genome=tiny.json --model=resnet18", ONE_OF),
     ("--model=vgg", "flag --model=vgg: value should be one of <resnet18|small_cnn>"),
     ("--model=small_cnn --channels=8", "--channels is for genomes; of small_cnn only the"),

@@ -110,12 +110,21 @@ def test_strange_configurations_are_refused(workdir: Workdir, document: object, 
     assert str(caught.value) == f"{workdir.config} {message}"
 
 
-@pytest.mark.parametrize("name", ["history.jsonl", "best.json", "report.html", "confusion.csv"])
+@pytest.mark.parametrize("name", ["history.jsonl", "best.json", "report.html", "training.json"])
 def test_files_that_a_run_would_replace_are_refused(workdir: Workdir, name: str):
     (workdir.path / name).write_text("mine")
-    with pytest.raises(FileError, match=f"has a file {name} but no config.json, so it is no run"):
+    with pytest.raises(FileError, match=f"has {name} but no config.json, so it is no run"):
         workdir.open(SearchConfig(), {})
     assert [path.name for path in workdir.path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["best", "small_cnn", "kept", "checkpoints"])
+def test_folders_that_a_run_would_replace_are_refused(workdir: Workdir, name: str):
+    (workdir.path / name).mkdir()
+    (workdir.path / name / "mine.txt").touch()
+    with pytest.raises(FileError, match=f"has {name} but no config.json, so it is no run"):
+        workdir.open(SearchConfig(), {})
+    assert (workdir.path / name / "mine.txt").exists()
 
 
 def test_other_files_may_lie_in_the_folder(workdir: Workdir):
