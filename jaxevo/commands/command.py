@@ -76,10 +76,7 @@ def run(
         except BrokenPipeError:
             raise
         except (InputError, flags.Error, OSError) as error:
-            text = explained(error) if isinstance(error, OSError) else str(error)
-            for parsers_words, remedy in _NO_NUMBER:
-                text = re.sub(parsers_words, remedy, text)
-            print(f"error: {printable(' '.join(text.split()))}", file=sys.stderr)
+            print(f"error: {printable(' '.join(_words(error).split()))}", file=sys.stderr)
             sys.exit(2)
         except KeyboardInterrupt:
             print(f"interrupted; {when_interrupted}", file=sys.stderr)
@@ -185,6 +182,17 @@ def _default(flag: flags.Flag) -> str:
         return ""
     listed = ",".join(flag.default) if isinstance(flag.default, list) else flag.default
     return f" (default: {listed})"
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, and what to do about it."""
+    if isinstance(error, OSError):
+        return explained(error)
+    text = str(error)
+    if isinstance(error, flags.Error):
+        for parsers_words, remedy in _NO_NUMBER:
+            text = re.sub(parsers_words, remedy, text)
+    return text
 
 
 def _terminate(*_: Any) -> None:
