@@ -12,7 +12,6 @@ The same command resumes an interrupted comparison.
 from __future__ import annotations
 
 import pathlib
-from typing import Any
 
 from absl import flags
 from rich.console import Console
@@ -72,7 +71,7 @@ def main(console: Console) -> None:
         write_comparison,
     )
     from jaxevo.run.lag import settle_lag
-    from jaxevo.run.prepare import as_begun, make_config, run_name
+    from jaxevo.run.prepare import make_config, run_name
     from jaxevo.run.workdir import Workdir
 
     preset = command.resolve_preset(FLAGS.preset, console)
@@ -80,14 +79,19 @@ def main(console: Console) -> None:
     # Each search is one process's.
     settings = settle_lag(shared.given(SETTINGS), Workdir(path), WorkerConfig())
     data = open_dataset(FLAGS.dataset, FLAGS.data_dir).divided()
-    configs = {}
-    for strategy in FLAGS.strategies:
-        named: dict[str, Any] = {"strategy": strategy, "recipe": FLAGS.recipe, "settings": settings}
-        configs[strategy] = make_config(FLAGS.dataset, data, preset=preset, **named)
-        # A comparison that was begun goes on as it was.
-        begun = Workdir(search_folder(path, strategy, 0))
-        if begun.config.exists():
-            configs[strategy] = as_begun(begun, configs[strategy], **named)
+    # A comparison that was begun goes on as it was.
+    configs = {
+        strategy: make_config(
+            FLAGS.dataset,
+            data,
+            preset=preset,
+            strategy=strategy,
+            recipe=FLAGS.recipe,
+            settings=settings,
+            workdir=Workdir(search_folder(path, strategy, 0)),
+        )
+        for strategy in FLAGS.strategies
+    }
     comparison = Comparison(
         configs=configs,
         preset=preset,

@@ -59,14 +59,15 @@ def export_weights(console: Console, output: pathlib.Path) -> None:
 def _quantized(console: Console, classifier: Classifier, model: bytes) -> bytes:
     """The model in 8 bits; its accuracy is told beside that of the one it was made of."""
     from jaxevo.datasets import ReadOptions, open_dataset
-    from jaxevo.experiments.evaluation import load_tests_later
+    from jaxevo.experiments.evaluation import load_tests
     from jaxevo.export import quantized, runtime
 
     # Activations are measured on training images, accuracies on test images.
     dataset, form = FLAGS.dataset or classifier.source.dataset, classifier.form
     train, _ = open_dataset(dataset, FLAGS.data_dir).divided().train.read(form, ReadOptions())
     source, where = classifier.source, FLAGS.data_dir
-    (test, *_) = load_tests_later(source, form, dataset, data_dir=where).values()
+    tests = load_tests(source, form, dataset, data_dir=where, trained_before=True)
+    test = next(iter(tests.values()))
     small = quantized.quantize(model, quantized.calibration_images(train.images))
     for name, each in (("float32", model), ("int8", small)):
         right = runtime.accuracy(each, test.images)

@@ -139,13 +139,12 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
 
 def print_result(task: Task, result: Result, console: Console) -> None:
     """Prints the result, and the commands that use it."""
-    from jaxevo.run.words import class_line, commands_of, result_lines
+    from jaxevo.run.words import class_lines, commands_of, result_lines
 
     workdir = task.workdir
-    confusion = result.confusion()
     lines = [
         *result_lines(result),
-        *([] if confusion is None else [class_line(confusion)]),
+        *class_lines(result),
         f"genome {workdir.best_genome}, weights {workdir.best_weights}; to use them:",
         *(f"  {line}" for line in commands_of(result, FLAGS.data_dir)),
     ]

@@ -92,6 +92,7 @@ def load_tests(
     *,
     data_dir: str | None = None,
     options: ReadOptions | None = None,
+    trained_before: bool = False,
 ) -> dict[str, TestData]:
     """Test images by the way they were resized.
 
@@ -103,11 +104,26 @@ def load_tests(
         dataset: The data to score.
         data_dir: Folder with published files.
         options: How the data's images are to be understood.
+        trained_before: Images of the name that was trained on may have changed since. Where they
+            come without a test split, another fifth would be the test: they are refused then.
+
+    Raises:
+        InputError: The images cannot be used, or have changed.
     """
     methods: Sequence[str] = (form.resize,)
-    own = same_dataset(dataset, source.dataset) or was_trained_on(
-        dataset, data_dir, form=form, train_digest=source.content, options=options
-    )
+    own = same_name = same_dataset(dataset, source.dataset)
+    # Know images by their content under another name, or again.
+    if trained_before or not same_name:
+        same_images = was_trained_on(
+            dataset, data_dir, form=form, train_digest=source.content, options=options
+        )
+        own = own or same_images
+        changed = same_name and not same_images and bool(source.content)
+        if changed and open_dataset(dataset, data_dir).whole:
+            raise InputError(
+                f"{dataset} has other images than those the network was trained on, of which its "
+                "test images may be some: give test images of their own by another dataset"
+            )
     if not own:
         # Both ways of resizing, unless the images have the size of the inputs already.
         sides = open_dataset(dataset, data_dir).train.pixels.measure(BYTES).sides
@@ -123,39 +139,6 @@ def load_tests(
         )
         for method in methods
     }
-
-
-def load_tests_later(
-    source: Source,
-    form: InputForm,
-    dataset: str,
-    *,
-    data_dir: str | None = None,
-    options: ReadOptions | None = None,
-) -> dict[str, TestData]:
-    """`load_tests` for a network that was read back: what it was trained on may have changed since.
-
-    Where images come without a test split, another fifth of them would then be the test, among them
-    images that were trained on.
-
-    Raises:
-        InputError: They have changed.
-    """
-    opened = open_dataset(dataset, data_dir)
-    if opened.whole and source.content and same_dataset(dataset, source.dataset):
-        same = was_trained_on(
-            dataset,
-            data_dir,
-            form=form,
-            train_digest=source.content,
-            options=options,
-        )
-        if not same:
-            raise InputError(
-                f"{dataset} has other images than those the network was trained on, of which its "
-                "test images may be some: give test images of their own by another dataset"
-            )
-    return load_tests(source, form, dataset, data_dir=data_dir, options=options)
 
 
 def score_weights(
@@ -178,8 +161,13 @@ def score_weights(
     # Read the network, and the images in its form.
     classifier = Classifier.load(folder)
     dataset = dataset or classifier.source.dataset
-    tests = load_tests_later(
-        classifier.source, classifier.form, dataset, data_dir=data_dir, options=options
+    tests = load_tests(
+        classifier.source,
+        classifier.form,
+        dataset,
+        data_dir=data_dir,
+        options=options,
+        trained_before=True,
     )
     message(next(iter(tests.values())).summary.describe())
     images = {method: test.images for method, test in tests.items()}

@@ -28,7 +28,7 @@ from jaxevo.run.records import PARTS
 from jaxevo.run.reporter import Reporter
 from jaxevo.run.result import Kept, Result
 from jaxevo.run.scoring import Predictions, baseline_scores, winner_scores
-from jaxevo.run.words import accuracy_line, class_line, worth_lines
+from jaxevo.run.words import accuracy_line, class_lines, worth_lines
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import dumps
@@ -97,9 +97,7 @@ class Finisher:
         result = self._result(winner, scores | about, final_seconds=final.seconds, trained=trained)
         self.ledger.add_session(dict(result.session_seconds))
         self._write_genome(self.workdir.best_genome, winner, test_accuracy=result.test_accuracy)
-        confusion = result.confusion()
-        classes = [] if confusion is None else [class_line(confusion)]
-        worth = [accuracy_line(result), *worth_lines(result), *classes]
+        worth = [accuracy_line(result), *worth_lines(result), *class_lines(result)]
         self._write_card(self.workdir.best_weights, classifier, *worth)
         if self.config.strategy == "nsga2":
             front = front_document(result, self.config, self.ledger.candidates)

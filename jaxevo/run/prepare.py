@@ -111,12 +111,9 @@ def make_task(
             strategy=strategy,
             recipe=recipe,
             settings=settings,
+            workdir=Workdir(path),
         )
-        if Workdir(path).config.exists():
-            config = as_begun(
-                Workdir(path), config, strategy=strategy, recipe=recipe, settings=settings
-            )
-        elif preset == "quick":
+        if preset == "quick" and not Workdir(path).config.exists():
             fitted = fit_to_machine(config, opened, settings)
             config = replace(config, fitted.settings)
     task = load_task(
@@ -181,13 +178,13 @@ def _with_genomes(settings: Mapping[str, Any], workdir: Workdir) -> dict[str, An
         return others
 
 
-def as_begun(
+def _as_begun(
     workdir: Workdir,
     config: SearchConfig,
+    settings: Mapping[str, Any],
     *,
     strategy: str | None,
     recipe: str | None,
-    settings: Mapping[str, Any],
 ) -> SearchConfig:
     """The configuration as of the run in this folder where nothing is named.
 
@@ -220,11 +217,13 @@ def make_config(
     strategy: str | None,
     recipe: str | None,
     settings: Mapping[str, Any],
+    workdir: Workdir | None = None,
 ) -> SearchConfig:
     """The configuration of preset, recipe, strategy and settings; later ones go over earlier ones.
 
     The preset is for the training images of `data`; None for strategy or recipe takes the preset's.
-    The engine `auto` is resolved. Raises `InputError` for unknown names and impossible values.
+    The engine `auto` is resolved. If `workdir` has a run already, the configuration is as of that
+    run where nothing is named. Raises `InputError` for unknown names and impossible values.
     """
     num_images, named = len(data.train), dict.fromkeys(leaf_fields(DataConfig))
     of_data = {name: value for name, value in settings.items() if name in named}
@@ -239,6 +238,8 @@ def make_config(
         begin["max_parameters"] = 0
     config = with_engine(replace(SearchConfig(), begin | dict(settings) | {"dataset": dataset}))
     initial_genomes(config)
+    if workdir is not None and workdir.config.exists():
+        return _as_begun(workdir, config, settings, strategy=strategy, recipe=recipe)
     return config
 
 

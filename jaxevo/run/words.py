@@ -142,6 +142,12 @@ def _worth(result: Result, baseline: BaselineScores) -> str:
     )
 
 
+def class_lines(result: Result) -> list[str]:
+    """`class_line` of a result, if its classes were counted. Raises `FileError`."""
+    confusion = result.confusion()
+    return [] if confusion is None else [class_line(confusion)]
+
+
 def class_line(confusion: Confusion) -> str:
     """The classes that are known least, the most frequent mistake, and what is not to be known.
 

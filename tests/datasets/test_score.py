@@ -21,7 +21,7 @@ from jaxevo.datasets import (
     was_trained_on,
 )
 from jaxevo.errors import InputError
-from jaxevo.experiments.evaluation import load_tests, load_tests_later
+from jaxevo.experiments.evaluation import load_tests
 from jaxevo.training.classifier import Source
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -89,14 +89,14 @@ def test_moved_data_are_scored_in_the_networks_own_form_alone(own: pathlib.Path)
 def test_images_that_changed_since_the_training_are_not_scored(own: pathlib.Path) -> None:
     data = load_training_data(str(own))
     source = Source(str(own), data.class_names, "stretch", data.form, data.content)
-    assert len(load_tests_later(source, data.form, str(own))["stretch"].images) == 10
+    assert len(load_tests(source, data.form, str(own), trained_before=True)["stretch"].images) == 10
     # Four more images of a class: another fifth would be the test.
     write_folder(own, make_images(4, (8, 8), 1), LABELS[:4], ending="bmp")
     with pytest.raises(InputError, match="other images than those the network was trained on"):
-        load_tests_later(source, data.form, str(own))
+        load_tests(source, data.form, str(own), trained_before=True)
     # Weights of versions that kept no digest are scored as they were.
     older = dataclasses.replace(source, content="")
-    assert len(load_tests_later(older, data.form, str(own))["stretch"].images) == 11
+    assert len(load_tests(older, data.form, str(own), trained_before=True)["stretch"].images) == 11
 
 
 def test_a_foreign_test_part_is_scored(tmp_path: pathlib.Path) -> None:
