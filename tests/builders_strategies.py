@@ -60,6 +60,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"strategy": "aging", "vary_conv_kind": True, "min_channels": 2, "channels": 12},
     {"strategy": "guided", "vary_conv_kind": True},
     {"strategy": "nsga2", "vary_conv_kind": True},
+    {"strategy": "guided", "min_channel_multiplier": 1},
+    {"strategy": "nsga2", "min_channel_multiplier": 1, "vary_conv_kind": True},
 ]
 
 

@@ -1,6 +1,12 @@
 """Settings: frozen dataclasses, how they become flags, and what has a name of its own."""
 
-from jaxevo.config.evolution import MAX_NODES, ColonyConfig, EvolutionConfig
+from jaxevo.config.evolution import (
+    LAYOUT_BOUNDS,
+    MAX_LAYOUT,
+    MAX_NODES,
+    ColonyConfig,
+    EvolutionConfig,
+)
 from jaxevo.config.fields import check_known, flatten, leaf_fields, replace
 from jaxevo.config.network import CONV_KINDS, NetworkConfig, TrainingConfig
 from jaxevo.config.search import (
@@ -15,6 +21,8 @@ from jaxevo.config.search import (
 __all__ = [
     "CONV_KINDS",
     "ENGINES",
+    "LAYOUT_BOUNDS",
+    "MAX_LAYOUT",
     "MAX_NODES",
     "RESIZE_METHODS",
     "STRATEGY_KINDS",

@@ -18,6 +18,14 @@ from jaxevo.config.fields import (
 
 MAX_LAG = 10_000  # so many candidates may be drawn before one is trained
 MAX_NODES = 12  # of a cell: bounds the work that a file can ask for; the paper's B_max is 6
+# The largest numbers of a genome's own layout, which bound the work that a file can ask for.
+MAX_LAYOUT = {"channels": 1024, "num_normal_cells": 10, "channel_multiplier": 4}
+# By the setting that makes a number of the layout a gene, which is its least: that of its most.
+LAYOUT_BOUNDS = {
+    "min_channels": "channels",
+    "min_normal_cells": "num_normal_cells",
+    "min_channel_multiplier": "channel_multiplier",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +57,15 @@ class EvolutionConfig:
     vary_conv_kind: bool = setting(
         False, "the kind of convolutions is a gene; without, all networks have conv_kind"
     )
+    min_channel_multiplier: int = setting(
+        0,
+        "the factor on the width after a reduction cell is a gene, from this to "
+        "channel_multiplier; 0: all networks have channel_multiplier",
+    )
     layout_mutation_prob: float = setting(
         0.4,
-        "probability that one of width, number of cells and kind of convolutions changes, where "
-        "they are genes: numbers go a step up or down",
+        "probability that one of width, number of cells, kind of convolutions and factor on the "
+        "width changes, where they are genes: numbers go a step up or down",
     )
     stagnant_op_mutation_prob: float = setting(
         0.6, "tau_m-op after soft stagnation avoidance (tau_m-op-avoid)"
@@ -100,7 +113,7 @@ class EvolutionConfig:
             "stagnation_patience",
         )
         check_at_least(self, 0, "num_generations", "stagnation_start")
-        check_at_least(self, 0, "min_channels", "min_normal_cells")
+        check_at_least(self, 0, *LAYOUT_BOUNDS)
         check_below_one(self, "racing")
         check(
             self.max_nodes >= self.min_nodes,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from jaxevo.config.evolution import ColonyConfig, EvolutionConfig
+from jaxevo.config.evolution import LAYOUT_BOUNDS, MAX_LAYOUT, ColonyConfig, EvolutionConfig
 from jaxevo.config.fields import (
     check,
     check_at_least,
@@ -216,11 +216,13 @@ class SearchConfig:
 
     def _check_genes(self) -> None:
         """Raises `InputError` if a layout cannot be made of genes as it should."""
-        pairs = {"min_channels": "channels", "min_normal_cells": "num_normal_cells"}
-        for low, high in pairs.items():
+        for low, high in LAYOUT_BOUNDS.items():
             least, most = getattr(self.evolution, low), getattr(self.network, high)
             check(least <= most, low, least, rule=f"{high} is {most}, which is the most")
-        no_genes = "leave min_channels and min_normal_cells at 0, and vary_conv_kind out"
+            fits = not self.layout_genes or most <= MAX_LAYOUT[high]
+            rule = f"where a layout is made of genes, it is at most {MAX_LAYOUT[high]}"
+            check(fits, high, most, rule=rule)
+        no_genes = f"leave {', '.join(LAYOUT_BOUNDS)} at 0, and vary_conv_kind out"
         check(
             not self.layout_genes or self.strategy != "aco",
             "strategy",
@@ -260,9 +262,9 @@ class SearchConfig:
 
     @property
     def layout_genes(self) -> bool:
-        """True if the width, the number of cells or the kind of convolutions is a gene."""
+        """True if anything of a network's layout is a gene."""
         genes = self.evolution
-        return bool(genes.min_channels or genes.min_normal_cells or genes.vary_conv_kind)
+        return genes.vary_conv_kind or any(getattr(genes, name) for name in LAYOUT_BOUNDS)
 
     @property
     def num_candidates(self) -> int:

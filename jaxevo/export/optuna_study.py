@@ -22,7 +22,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from jaxevo.config import CONV_KINDS, MAX_NODES
+from jaxevo.config import CONV_KINDS, LAYOUT_BOUNDS, MAX_NODES
 from jaxevo.files import drafted
 from jaxevo.run.reader import Run
 from jaxevo.run.records import Candidate
@@ -128,7 +128,7 @@ def description(genome: Genome, run: Run) -> dict[str, int | str]:
     """Counts that tell of a genome what a flat list of values can."""
     settings = network_settings(genome, run.config.network)
     counts: dict[str, int | str] = {"conv_kind": settings.conv_kind}
-    counts |= {"channels": settings.channels, "num_normal_cells": settings.num_normal_cells}
+    counts |= {name: getattr(settings, name) for name in LAYOUT_BOUNDS.values()}
     for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
         counts[f"{kind}_nodes"] = cell.num_nodes
         found = Counter(op for node in cell.nodes for op in node.ops)
@@ -144,13 +144,10 @@ def _distributions(run: Run) -> dict[str, BaseDistribution]:
         ranges |= {f"{kind}_{op}": _OPERATIONS for op in OPS}
     # Genes only where a search has them as such: else they are the same for all.
     layouts = [each.individual.genome.layout for each in run.candidates.values()]
-    if any(layout is not None for layout in layouts):
-        widest = max(config.network.channels, *(each.channels for each in layouts if each))
-        most = max(
-            config.network.num_normal_cells, *(each.num_normal_cells for each in layouts if each)
-        )
-        ranges["channels"] = IntDistribution(1, widest)
-        ranges["num_normal_cells"] = IntDistribution(1, most)
-    if any(layout is not None and layout.conv_kind for layout in layouts):
+    genes = [layout.genes() for layout in layouts if layout is not None]
+    for name in LAYOUT_BOUNDS.values():
+        if own := [each[name] for each in genes if name in each]:
+            ranges[name] = IntDistribution(1, max(getattr(config.network, name), *own))
+    if any("conv_kind" in each for each in genes):
         ranges["conv_kind"] = CategoricalDistribution(CONV_KINDS)
     return ranges

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.config import DataConfig, SearchConfig, replace
+from jaxevo.config import LAYOUT_BOUNDS, DataConfig, SearchConfig, replace
 from jaxevo.datasets import Images
 from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
 from jaxevo.networks.builder import NetworkBuilder
@@ -29,7 +29,7 @@ from jaxevo.run.sizing import (
 from jaxevo.training.data import TrainingData
 
 # The machine's rate is measured on random images, with the preset's number of feature maps.
-_ANY_SIZE = {"min_channels": 0, "min_normal_cells": 0, "max_parameters": 0, "max_multiply_adds": 0}
+_ANY_SIZE = dict.fromkeys((*LAYOUT_BOUNDS, "max_parameters", "max_multiply_adds"), 0)
 _SIDE, _CHANNELS, _IMAGES, _CLASSES, _WIDTH = 16, 3, 448, 10, 8
 
 

@@ -11,7 +11,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxevo.config import ENGINES, DataConfig, SearchConfig, WorkerConfig, leaf_fields, replace
+from jaxevo.config import (
+    ENGINES,
+    LAYOUT_BOUNDS,
+    DataConfig,
+    SearchConfig,
+    WorkerConfig,
+    leaf_fields,
+    replace,
+)
 from jaxevo.config.changes import changed
 from jaxevo.config.presets import (
     complete,
@@ -47,9 +55,8 @@ from jaxevo.training.engines import with_engine
 Data = Any
 # Settings by which networks are other ones than those that a preset bounds.
 _OF_NETWORKS = {
-    *("channels", "num_normal_cells", "conv_kind", "min_nodes", "max_nodes", "initial_genomes"),
-    *("min_channels", "min_normal_cells", "vary_conv_kind"),
-    *("channel_multiplier", "normal_repeats"),
+    *(*LAYOUT_BOUNDS, *LAYOUT_BOUNDS.values(), "conv_kind", "vary_conv_kind", "normal_repeats"),
+    *("min_nodes", "max_nodes", "initial_genomes"),
 }
 ARRAYS = "arrays"  # their name in a configuration
 

@@ -15,14 +15,15 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jaxevo.config import CONV_KINDS, MAX_NODES
+from jaxevo.config import CONV_KINDS, MAX_LAYOUT, MAX_NODES
 from jaxevo.search_space.canonical import canonical_cell
 
 NUM_INPUTS = 2  # states 0 and 1 of a cell, which are the same tensor
 CELL_KINDS = ("normal", "reduction")
+# The genes of a layout: those that each has, then those that it may leave to the settings.
 LAYOUT_NUMBERS = ("channels", "num_normal_cells")
-LAYOUT_FIELDS = (*LAYOUT_NUMBERS, "conv_kind")
-MAX_CHANNELS, MAX_NORMAL_CELLS = 1024, 10  # of a layout: bounds the work that a file can ask for
+LAYOUT_OPTIONS = ("conv_kind", "channel_multiplier")
+LAYOUT_FIELDS = LAYOUT_NUMBERS + LAYOUT_OPTIONS
 
 
 class Op(enum.StrEnum):
@@ -111,16 +112,19 @@ class Layout:
         channels: Feature maps of an operation in the first cells (D).
         num_normal_cells: Groups of normal cells, with a reduction cell between two groups (N).
         conv_kind: One of `config.CONV_KINDS`; None: as the settings of networks say.
+        channel_multiplier: Factor on the feature maps after a reduction cell (K); None: likewise.
     """
 
     channels: int
     num_normal_cells: int
     conv_kind: str | None = None
+    channel_multiplier: int | None = None
 
     def __post_init__(self) -> None:
-        bounds = zip(LAYOUT_NUMBERS, (MAX_CHANNELS, MAX_NORMAL_CELLS), strict=True)
-        for name, most in bounds:
+        for name, most in MAX_LAYOUT.items():
             value = getattr(self, name)
+            if value is None and name in LAYOUT_OPTIONS:
+                continue
             if type(value) is not int or not 1 <= value <= most:
                 raise ValueError(f"{name} is a whole number from 1 to {most}, not {value!r}")
         if self.conv_kind is not None and self.conv_kind not in CONV_KINDS:
@@ -132,8 +136,12 @@ class Layout:
 
     def describe(self) -> str:
         """The layout in words."""
-        words = f"{self.channels} channels, {self.num_normal_cells} normal cells"
-        return words if self.conv_kind is None else f"{words}, {self.conv_kind} convolutions"
+        words = [f"{self.channels} channels", f"{self.num_normal_cells} normal cells"]
+        if self.conv_kind is not None:
+            words.append(f"{self.conv_kind} convolutions")
+        if self.channel_multiplier is not None:
+            words.append(f"width x{self.channel_multiplier} after a reduction cell")
+        return ", ".join(words)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,9 +168,12 @@ class Genome:
     def _canonical_key(self) -> str:
         keys = [canonical_cell(cell) for cell in self.cells]
         if self.layout is not None:
-            # A kind of convolutions, if it has one, follows: "8x3 full".
-            size = f"{self.layout.channels}x{self.layout.num_normal_cells}"
-            keys.append(" ".join([size, *filter(None, [self.layout.conv_kind])]))
+            # A kind of convolutions and a factor, if it has them, follow: "8x3 full *1".
+            own = self.layout
+            words = [f"{own.channels}x{own.num_normal_cells}"]
+            words += [] if own.conv_kind is None else [own.conv_kind]
+            words += [] if own.channel_multiplier is None else [f"*{own.channel_multiplier}"]
+            keys.append(" ".join(words))
         return " / ".join(keys)
 
     @property
@@ -232,7 +243,7 @@ def _parse_cell(data: Any, where: str) -> Cell:
 
 
 def _parse_layout(data: Any) -> Layout:
-    expect_keys(data, "layout", LAYOUT_NUMBERS, optional=("conv_kind",))
+    expect_keys(data, "layout", LAYOUT_NUMBERS, optional=LAYOUT_OPTIONS)
     try:
         return Layout(**data)
     except ValueError as error:

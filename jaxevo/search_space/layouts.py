@@ -1,4 +1,4 @@
-"""Layouts as genes: how wide a genome's network is, how many cells and which convolutions it has.
+"""Layouts as genes: how wide a genome's network is, and how many and which cells it has.
 
 The paper fixes all of them. Where they are genes, one search may answer how small a network may be.
 """
@@ -16,13 +16,13 @@ from jaxevo.search_space.genome import LAYOUT_FIELDS, Layout
 class LayoutSpace:
     """The layouts that genomes may have: each combination of these options.
 
-    Numbers are sorted, so that a mutation is a step to a neighbour. Without kinds of convolutions
-    the kind is no gene.
+    Numbers are sorted, so that a mutation is a step to a neighbour. What has no options is no gene.
     """
 
     channels: tuple[int, ...]
     num_normal_cells: tuple[int, ...]
     conv_kind: tuple[str, ...] = ()
+    channel_multiplier: tuple[int, ...] = ()
 
     @classmethod
     def between(
@@ -30,13 +30,18 @@ class LayoutSpace:
         channels: tuple[int, int],
         num_normal_cells: tuple[int, int],
         conv_kind: tuple[str, ...] = (),
+        *,
+        channel_multiplier: tuple[int, ...] = (),
     ) -> LayoutSpace:
-        """All numbers of cells, and widths about a third apart, between bounds (both included)."""
+        """All numbers of cells, and widths about a third apart, between bounds (both included).
+
+        The other two are given as they are.
+        """
         low, high = channels
         ladder = sorted({base * 2**k for base in (1, 3) for k in range(10)})
         widths = sorted({low, high, *(width for width in ladder if low < width < high)})
         cells = tuple(range(num_normal_cells[0], num_normal_cells[1] + 1))
-        return cls(tuple(widths), cells, conv_kind)
+        return cls(tuple(widths), cells, conv_kind, channel_multiplier)
 
     def __contains__(self, layout: Layout | None) -> bool:
         return layout is not None and all(

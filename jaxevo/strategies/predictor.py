@@ -32,6 +32,8 @@ def features(genome: Genome) -> list[float]:
         found += [math.log2(genome.layout.channels), float(genome.layout.num_normal_cells)]
         if genome.layout.conv_kind is not None:
             found.append(float(genome.layout.conv_kind == "full"))
+        if genome.layout.channel_multiplier is not None:
+            found.append(float(genome.layout.channel_multiplier))
     return found
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxevo.config import CONV_KINDS, SearchConfig
+from jaxevo.config import CONV_KINDS, LAYOUT_BOUNDS, SearchConfig
 from jaxevo.config.fields import check
 from jaxevo.errors import InputError
 from jaxevo.search_space import genome_files
-from jaxevo.search_space.genome import Genome, Layout
+from jaxevo.search_space.genome import LAYOUT_OPTIONS, Genome, Layout
 from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.strategies.aging import AgingEvolution
 from jaxevo.strategies.ant_colony import AntColony
@@ -49,10 +49,12 @@ def layout_space(config: SearchConfig) -> LayoutSpace | None:
     if not config.layout_genes:
         return None
     network, genes = config.network, config.evolution
+    least = genes.min_channel_multiplier
     return LayoutSpace.between(
         (genes.min_channels or network.channels, network.channels),
         (genes.min_normal_cells or network.num_normal_cells, network.num_normal_cells),
         CONV_KINDS if genes.vary_conv_kind else (),
+        channel_multiplier=tuple(range(least, network.channel_multiplier + 1)) if least else (),
     )
 
 
@@ -60,7 +62,8 @@ def initial_genomes(config: SearchConfig, fits: Fits | None = None) -> list[Geno
     """The genomes that a search's population begins with.
 
     Where the layout is a gene, genomes without one have the search's widest with the most cells;
-    where the kind of convolutions is one, genomes that have none have the network's.
+    where the kind of convolutions or the factor on the width is one, genomes that have none have
+    the network's.
 
     Raises `InputError` if they are no genomes, too many, or not of the search space, or if `fits`
     is not true for one.
@@ -91,14 +94,15 @@ def _initial(config: SearchConfig, genome: Genome, number: int, *, fits: Fits | 
         )
     if layouts is not None:
         own = genome.layout or Layout(config.network.channels, config.network.num_normal_cells)
-        if layouts.conv_kind and own.conv_kind is None:
-            own = dataclasses.replace(own, conv_kind=config.network.conv_kind)
+        for name in LAYOUT_OPTIONS:
+            if getattr(layouts, name) and getattr(own, name) is None:
+                own = dataclasses.replace(own, **{name: getattr(config.network, name)})
         genome = dataclasses.replace(genome, layout=own)
     _check_initial(
         number,
         genome.layout in (layouts or (None,)),
         rule=f"it has {genome.layout and genome.layout.describe()}, which this search has not; "
-        "see min_channels, min_normal_cells and vary_conv_kind",
+        f"see {', '.join(LAYOUT_BOUNDS)} and vary_conv_kind",
     )
     _check_initial(
         number,

@@ -87,6 +87,7 @@ DEFAULTS = {
     "min_channels": 0,
     "min_normal_cells": 0,
     "vary_conv_kind": False,
+    "min_channel_multiplier": 0,
     "layout_mutation_prob": 0.4,
     "class_weights": "none",
     "initial_genomes": "",
@@ -120,6 +121,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (EvolutionConfig, "max_nodes", 13, "a cell has at most 12 nodes"),
     (EvolutionConfig, "min_channels", -1, "the smallest value is 0"),
     (EvolutionConfig, "min_normal_cells", -1, "the smallest value is 0"),
+    (EvolutionConfig, "min_channel_multiplier", -1, "the smallest value is 0"),
     (EvolutionConfig, "layout_mutation_prob", 1.01, "a probability lies between 0 and 1"),
     (EvolutionConfig, "lag", 0, "the smallest value is 1"),
     (EvolutionConfig, "lag", 10_001, "the largest value is 10000"),
@@ -262,8 +264,21 @@ def test_values_at_the_edge_are_accepted(kind: type, values: dict[str, Any]):
         ),
         (
             {"vary_conv_kind": True, "strategy": "aco"},
-            "strategy=aco is not possible: ants choose no layout; leave min_channels and "
-            "min_normal_cells at 0, and vary_conv_kind out",
+            "strategy=aco is not possible: ants choose no layout; leave min_channels, "
+            "min_normal_cells, min_channel_multiplier at 0, and vary_conv_kind out",
+        ),
+        ({"min_channel_multiplier": 3}, "min_channel_multiplier=3 is not possible: channel_mul"),
+        (
+            {"min_channel_multiplier": 1, "channel_multiplier": 5},
+            "channel_multiplier=5 is not possible: where a layout is made of genes, it is at most",
+        ),
+        (
+            {"vary_conv_kind": True, "channels": 1025},
+            "channels=1025 is not possible: where a layout is made of genes, it is at most 1024",
+        ),
+        (
+            {"min_channels": 2, "num_normal_cells": 11},
+            "num_normal_cells=11 is not possible: where a layout is made of genes, it is at most",
         ),
     ],
 )

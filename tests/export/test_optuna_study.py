@@ -47,7 +47,8 @@ def test_the_table(tmp_path):
 
 
 def test_two_objectives_and_genes_of_the_layout(tmp_path):
-    run = hash_run(tmp_path, 40, min_channels=4, vary_conv_kind=True, strategy="nsga2")
+    genes = {"min_channels": 4, "vary_conv_kind": True, "min_channel_multiplier": 1}
+    run = hash_run(tmp_path, 40, **genes, strategy="nsga2")
     found = study(run, tmp_path / "study.log")
     assert [direction.name for direction in found.directions] == ["MAXIMIZE", "MINIMIZE"]
     assert found.metric_names == ["fitness", "parameters"]
@@ -58,6 +59,7 @@ def test_two_objectives_and_genes_of_the_layout(tmp_path):
         described = description(individual.genome, run)
         assert trial.params == {name: described[name] for name in trial.params}
         assert "channels" in trial.params and trial.params["conv_kind"] in CONV_KINDS
+        assert trial.params["channel_multiplier"] == individual.genome.layout.channel_multiplier
     assert {trial.params["channels"] for trial in found.best_trials} != {24}
 
 

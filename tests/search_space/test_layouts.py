@@ -19,6 +19,7 @@ from jaxevo.search_space.variation import crossover
 
 SPACE = LayoutSpace.between((2, 24), (1, 3))
 WITH_KINDS = LayoutSpace.between((4, 8), (1, 2), CONV_KINDS)
+WITH_ALL = LayoutSpace.between((4, 8), (1, 2), CONV_KINDS, channel_multiplier=(1, 2, 3))
 
 
 def test_the_layouts_between_bounds():
@@ -66,6 +67,25 @@ def test_the_kind_of_convolutions_varies_where_it_is_a_gene():
     assert crossed.keys() == {one, other} and 520 < crossed[one] < 680
 
 
+def test_the_factor_on_the_width_varies_where_it_is_a_gene():
+    rng = np.random.default_rng(0)
+    drawn = collections.Counter(WITH_ALL.random(rng) for _ in range(7200))
+    # 36 layouts, 200 of each to be expected; a standard deviation is 13.9.
+    assert len(drawn) == 36 and all(130 < number < 270 for number in drawn.values())
+    assert all(layout in WITH_ALL for layout in drawn)
+    assert Layout(6, 2, "full") not in WITH_ALL and Layout(6, 2, "full", 4) not in WITH_ALL
+    assert Layout(6, 2, "full", 2) not in WITH_KINDS
+    middle = Layout(6, 1, "full", 2)
+    seen = {WITH_ALL.mutate(rng, middle, 1.0) for _ in range(300)}
+    assert seen == {
+        *(Layout(4, 1, "full", 2), Layout(8, 1, "full", 2), Layout(6, 2, "full", 2)),
+        *(middle, Layout(6, 1, "separable", 2), Layout(6, 1, "full", 1), Layout(6, 1, "full", 3)),
+    }
+    one, other = Layout(4, 1, "full", 1), Layout(4, 1, "full", 3)
+    crossed = collections.Counter(cross_layouts(rng, one, other, bias=0.6) for _ in range(1000))
+    assert crossed.keys() == {one, other} and 520 < crossed[one] < 680
+
+
 def test_without_the_kind_the_draws_are_those_of_before():
     rng, known = np.random.default_rng(7), np.random.default_rng(7)
     for _ in range(50):
@@ -106,6 +126,17 @@ def test_files_and_keys_tell_layouts_apart():
     kinds = [dataclasses.replace(genome, layout=Layout(12, 2, kind)) for kind in CONV_KINDS]
     assert len({each.canonical_key() for each in (wide, *kinds)}) == 3
     assert [loads(dumps(each))[0] for each in kinds] == kinds
+    # A factor on the width is told apart from none, and from another kind or number.
+    steady = Layout(12, 2, channel_multiplier=1)
+    words = "12 channels, 2 normal cells, width x1 after a reduction cell"
+    assert steady.describe() == words
+    factors = [
+        dataclasses.replace(genome, layout=Layout(12, 2, kind, factor))
+        for kind in (None, *CONV_KINDS)
+        for factor in (None, 1, 2)
+    ]
+    assert len({each.canonical_key() for each in factors}) == 9
+    assert [loads(dumps(each))[0] for each in factors] == factors
 
 
 @pytest.mark.parametrize(
@@ -123,6 +154,13 @@ def test_files_and_keys_tell_layouts_apart():
             "layout: conv_kind is one of separable, full, not 'dense'",
         ),
         ({"channels": 4, "num_normal_cells": 2, "kind": "full"}, "layout: unknown key 'kind'"),
+        *(
+            (
+                {"channels": 4, "num_normal_cells": 2, "channel_multiplier": factor},
+                "layout: channel_multiplier is a whole number from 1 to 4, not",
+            )
+            for factor in (0, 5, 1.5)
+        ),
         ([4, 2], "layout: expected an object, found list"),
     ],
 )
@@ -137,7 +175,7 @@ def test_sizes_are_those_of_settings_with_the_same_values():
     for seed, genome in enumerate(random_genomes(100)):
         layout = SPACE.random(np.random.default_rng(seed))
         if seed % 2:
-            layout = dataclasses.replace(layout, conv_kind="full")
+            layout = dataclasses.replace(layout, conv_kind="full", channel_multiplier=seed % 3 + 1)
         own = dataclasses.replace(genome, layout=layout)
         settings = dataclasses.replace(config, **layout.genes())
         assert network_settings(own, config) == settings

@@ -54,8 +54,9 @@ def test_the_first_candidates_are_those_given_and_the_rest_is_drawn(settings):
     given, drawn = history[:3], history[3:]
     # Where the layout is a gene, a genome without one has the largest of the network's kind.
     kind = "separable" if "vary_conv_kind" in settings else None
-    genes = kind or "min_channels" in settings
-    layout = Layout(settings.get("channels", 24), 3, kind) if genes else None
+    factor = 2 if "min_channel_multiplier" in settings else None
+    genes = kind or factor or "min_channels" in settings
+    layout = Layout(settings.get("channels", 24), 3, kind, factor) if genes else None
     assert [each.genome for each in given] == [
         dataclasses.replace(genome, layout=layout) for genome in GIVEN
     ]

@@ -62,15 +62,15 @@ def test_the_compiled_engine_compiles_once_for_several_seeds():
 @pytest.mark.parametrize("conv_kind", ["separable", "full"])
 def test_a_layout_of_its_own_is_as_good_as_the_same_settings(kind, conv_kind, few_digits):
     # Weights and predictions are equal to the last bit: the network is the same one.
-    def engine(channels: int, cells: int, conv_kind: str):
-        config = NetworkConfig(channels=channels, num_normal_cells=cells, conv_kind=conv_kind)
-        builder = NetworkBuilder(config, (8, 8, 1), 10)
+    def engine(settings: NetworkConfig):
+        builder = NetworkBuilder(settings, (8, 8, 1), 10)
         return CompiledEngine(builder, 32) if kind is CompiledEngine else kind(builder, 32, 2)
 
     (genome,) = random_genomes(1, 1, 2, seed=5)
-    own = dataclasses.replace(genome, layout=Layout(3, 1, conv_kind))
+    own = dataclasses.replace(genome, layout=Layout(3, 2, conv_kind, 1))
     images = few_digits[0].images[:32]
-    wide, narrow = engine(4, 2, "separable"), engine(3, 1, conv_kind)
+    wide = engine(NetworkConfig(channels=4, num_normal_cells=1))
+    narrow = engine(NetworkConfig(3, channel_multiplier=1, num_normal_cells=2, conv_kind=conv_kind))
     logits = []
     for maker, each in ((wide, own), (narrow, genome)):
         prepared = maker.prepare(each, (0, 1))
