@@ -44,6 +44,7 @@ def random_classifier(seed: int, max_nodes: int = 4, max_normal_cells: int = 3) 
         channel_multiplier=int(rng.integers(1, 3)),
         normal_repeats=int(rng.integers(1, 3)),
         conv_kind=("separable", "full")[seed % 2],
+        output_relu=seed // 4 % 2 == 1,
     )
     height, width = (int(side) for side in rng.integers(4, 20, 2))
     shape = (height, width, (1, 3)[seed // 2 % 2])

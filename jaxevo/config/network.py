@@ -33,6 +33,11 @@ class NetworkConfig:
         "separable: depthwise then 1x1, as NASNet's; full: one dense kernel",
         CONV_KINDS,
     )
+    output_relu: bool = setting(
+        False,
+        "a ReLU on what leaves a cell, before it is halved, averaged or read, as NASNet and DARTS "
+        "have it",
+    )
 
     def __post_init__(self) -> None:
         check_at_least(

@@ -28,7 +28,7 @@ from jaxevo.run.reader import Run
 from jaxevo.run.records import Candidate
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import network_settings
-from jaxevo.search_space.genome import CELL_KINDS, OPS, Genome
+from jaxevo.search_space.genome import CELL_KINDS, LAYOUT_FIELDS, OPS, Genome
 
 _LONGEST = 1e5  # seconds of a trial: a history of a stranger may claim any
 _OPERATIONS = IntDistribution(0, 2 * MAX_NODES)  # how often an operation can be in a cell
@@ -127,8 +127,7 @@ def _attributes(candidate: Candidate) -> dict[str, Any]:
 def description(genome: Genome, run: Run) -> dict[str, int | str]:
     """Counts that tell of a genome what a flat list of values can."""
     settings = network_settings(genome, run.config.network)
-    counts: dict[str, int | str] = {"conv_kind": settings.conv_kind}
-    counts |= {name: getattr(settings, name) for name in LAYOUT_BOUNDS.values()}
+    counts: dict[str, int | str] = {name: getattr(settings, name) for name in LAYOUT_FIELDS}
     for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
         counts[f"{kind}_nodes"] = cell.num_nodes
         found = Counter(op for node in cell.nodes for op in node.ops)

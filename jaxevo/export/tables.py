@@ -9,10 +9,12 @@ import json
 import pathlib
 from typing import Any
 
+from jaxevo.config import LAYOUT_BOUNDS
 from jaxevo.files import write_bytes, write_csv
 from jaxevo.run.reader import Run
 from jaxevo.run.records import PARTS, Candidate
 from jaxevo.search_space.complexity import network_settings
+from jaxevo.search_space.genome import LAYOUT_FIELDS
 
 # Columns that the run's records have as they are.
 _SCORES = ("fitness", "accuracy", "cross_entropy", "loss")
@@ -42,8 +44,7 @@ def _row(run: Run, candidate: Candidate) -> dict[str, Any]:
     row |= {name: getattr(candidate, name) for name in (*_SCORES, *_FACTS)}
     row |= {f"{part}_seconds": candidate.seconds.get(part) for part in PARTS}
     row |= {"normal_nodes": genome.normal.num_nodes, "reduction_nodes": genome.reduction.num_nodes}
-    row |= {"channels": settings.channels, "num_normal_cells": settings.num_normal_cells}
-    row |= {"conv_kind": settings.conv_kind}
+    row |= {name: getattr(settings, name) for name in LAYOUT_FIELDS}
     return row | {"genome": json.dumps(genome.to_dict())}
 
 
@@ -58,8 +59,8 @@ def save_parquet(run: Run, path: pathlib.Path) -> None:
     from pyarrow import parquet
 
     # The same types in each run, also where all values of a column are None.
-    numbers = {"id", "generation", "reused", "parameters", "multiply_adds", "channels"}
-    numbers |= {"normal_nodes", "reduction_nodes", "num_normal_cells"}
+    numbers = {"id", "generation", "reused", "parameters", "multiply_adds"}
+    numbers |= {"normal_nodes", "reduction_nodes", *LAYOUT_BOUNDS.values()}
     texts = {"parents", "operators", "failure", "conv_kind", "genome"}
     found = rows(run)
 

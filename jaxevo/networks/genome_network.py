@@ -116,7 +116,7 @@ class Operand(nnx.Module):
 class CellModule(nnx.Module):
     """A cell: `[C, H, W, N]` to the concatenation `[2D * unused, H, W, N]`.
 
-    A reduction cell halves H and W.
+    A reduction cell halves H and W; a ReLU, where there is one, comes before.
     """
 
     def __init__(
@@ -127,16 +127,17 @@ class CellModule(nnx.Module):
         *,
         in_channels: int,
         channels: int,
-        conv_kind: str,
+        config: NetworkConfig,
     ):
         self.inputs = tuple(node.inputs for node in cell.nodes)
         self.outputs = cell.unused_states()
         self.reduces = kind == "reduction"
+        self.output_relu = config.output_relu
         self.projection = weights(rng, (channels, in_channels), in_channels)
         self.norm = BatchNorm(channels)
         operands = [operand for node in cell.nodes for operand in node.operands]
         self.operands = nnx.List(
-            Operand(rng, state, op, channels=channels, conv_kind=conv_kind)
+            Operand(rng, state, op, channels=channels, conv_kind=config.conv_kind)
             for state, op in operands
         )
 
@@ -147,6 +148,7 @@ class CellModule(nnx.Module):
             pair = [self.operands[2 * k + o](states[i], train) for o, i in enumerate(inputs)]
             states.append(jnp.concatenate(pair))
         x = jnp.concatenate([states[s] for s in self.outputs])
+        x = jax.nn.relu(x) if self.output_relu else x
         return ops.halve(x) if self.reduces else x
 
 
@@ -175,14 +177,7 @@ class Network(nnx.Module):
         for kind, channels in config.stack():
             cell = genome.cell(kind)
             self.cells.append(
-                CellModule(
-                    rng,
-                    cell,
-                    kind,
-                    in_channels=width,
-                    channels=channels,
-                    conv_kind=config.conv_kind,
-                )
+                CellModule(rng, cell, kind, in_channels=width, channels=channels, config=config)
             )
             width = 2 * channels * len(cell.unused_states())
         self.head = weights(rng, (num_classes, width), width)

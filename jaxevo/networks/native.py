@@ -25,7 +25,7 @@ import numpy as np
 
 from jaxevo import machine
 from jaxevo.config import NetworkConfig
-from jaxevo.networks.universal import Moments, UniversalCell, UniversalNetwork
+from jaxevo.networks.universal import Moments, Outlet, UniversalCell, UniversalNetwork
 from jaxevo.networks.universal_encoding import EncodedCell
 from jaxevo.networks.universal_operands import Slots
 from jaxevo.search_space.genome import OPS
@@ -33,6 +33,7 @@ from jaxevo.search_space.genome import OPS
 _LIBRARY = pathlib.Path(__file__).with_name("_kernels.so")
 _CALLS = ("jaxevo_cell_forward", "jaxevo_cell_backward", "jaxevo_cell_predict")
 _KINDS = ("normal", "reduction", "classifier")  # in the order of the C++
+_INTERFACE = 2  # `kInterface` of the C++
 _VARIABLE = "JAXEVO_NATIVE"
 
 
@@ -59,9 +60,11 @@ def _load() -> _Loaded:
     try:
         library = ctypes.CDLL(str(_LIBRARY))
         calls = {name: getattr(library, name) for name in _CALLS}
-        _ = library.jaxevo_operations  # which older builds lack
+        interface = library.jaxevo_interface()  # which older builds lack
     except (OSError, AttributeError) as error:
         return _Loaded(None, f"they cannot be loaded ({error}); install this package again")
+    if interface != _INTERFACE:
+        return _Loaded(None, "they are of another version; install this package again")
     library.jaxevo_operations.restype = ctypes.c_char_p
     operations = library.jaxevo_operations().decode()
     if operations != " ".join(OPS):
@@ -129,22 +132,22 @@ def _weights(slots: Slots, readers: jax.Array) -> tuple[jax.Array, ...]:
     return (flat, *slots[1:], readers)
 
 
-def _call(name: str, outputs, *inputs, kind: str, full: bool):
+def _call(name: str, outputs, *inputs, outlet: Outlet, full: bool):
     call = jax.ffi.ffi_call(f"jaxevo_cell_{name}", outputs, vmap_method="sequential")
-    return call(*inputs, kind=np.int32(_KINDS.index(kind)), full=full)
+    return call(*inputs, kind=np.int32(_KINDS.index(outlet.kind)), full=full, relu=outlet.relu)
 
 
-def _forward(kind: str, slots: Slots, readers: jax.Array, *, x: jax.Array, cell: EncodedCell):
+def _forward(outlet: Outlet, slots: Slots, readers: jax.Array, *, x: jax.Array, cell: EncodedCell):
     """Output, moments and states of a cell in training."""
     moments = _float32(*slots.bias.shape)
-    outputs = (_output(kind, readers, x), moments, moments, _states(readers, x.shape))
+    outputs = (_output(outlet.kind, readers, x), moments, moments, _states(readers, x.shape))
     inputs = (x, *_weights(slots, readers), *cell)
-    out, mean, var, states = _call("forward", outputs, *inputs, kind=kind, full=slots.full)
+    out, mean, var, states = _call("forward", outputs, *inputs, outlet=outlet, full=slots.full)
     return out, Moments(mean, var), states
 
 
 def predict_cell(
-    kind: str,
+    outlet: Outlet,
     slots: Slots,
     readers: jax.Array,
     *,
@@ -154,15 +157,17 @@ def predict_cell(
 ) -> jax.Array:
     """Input of a cell's readers, where its batch norms use the `running` moments."""
     inputs = (x, *_weights(slots, readers), *cell, *running)
-    return _call("predict", _output(kind, readers, x), *inputs, kind=kind, full=slots.full)
+    return _call(
+        "predict", _output(outlet.kind, readers, x), *inputs, outlet=outlet, full=slots.full
+    )
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def train_cell(
-    kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
+    outlet: Outlet, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
 ) -> tuple[jax.Array, Moments]:
     """A cell in training: what its readers `[B, E, 2D]` get, and moments (no gradient)."""
-    return _forward(kind, slots, readers, x=x, cell=cell)[:2]
+    return _forward(outlet, slots, readers, x=x, cell=cell)[:2]
 
 
 class _Residuals(NamedTuple):
@@ -174,20 +179,20 @@ class _Residuals(NamedTuple):
     like_x: jax.Array  # no numbers, but the shape of x in its last axes
 
 
-def _train_forward(kind, slots, readers, x, cell):
-    out, moments, states = _forward(kind, slots, readers, x=x, cell=cell)
+def _train_forward(outlet, slots, readers, x, cell):
+    out, moments, states = _forward(outlet, slots, readers, x=x, cell=cell)
     like_x = jnp.zeros((0, *x.shape))
     return (out, moments), _Residuals(slots, readers, cell, states, moments, like_x)
 
 
-def _train_backward(kind, residuals: _Residuals, cotangents):
+def _train_backward(outlet, residuals: _Residuals, cotangents):
     slots, readers, cell, states, moments, like_x = residuals
     weights = _weights(slots, readers)
     gradients = (_float32(*weight.shape) for weight in weights)
     outputs = (_float32(*like_x.shape[1:]), *gradients, _float32(*states.shape))
     inputs = (*weights, *cell, states, *moments, cotangents[0])
     x_gradient, kernels_gradient, *gradients, readers_gradient, _ = _call(
-        "backward", outputs, *inputs, kind=kind, full=slots.full
+        "backward", outputs, *inputs, outlet=outlet, full=slots.full
     )
     slots_gradient = Slots(kernels_gradient.reshape(slots.kernels.shape), *gradients)
     return slots_gradient, readers_gradient, x_gradient, None
@@ -204,8 +209,8 @@ class NativeCell(UniversalCell):
         readers = self.readers[...]
         if not train:
             running = Moments(self.mean[...], self.var[...])
-            return predict_cell(self.kind, slots, readers, running=running, x=x, cell=cell)
-        out, moments = train_cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
+            return predict_cell(self.outlet, slots, readers, running=running, x=x, cell=cell)
+        out, moments = train_cell(self.outlet, slots, readers, x, cell)  # type: ignore[misc]
         self.mean.set_value(moments.mean)
         self.var.set_value(moments.var)
         return out

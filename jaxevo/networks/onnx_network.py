@@ -57,6 +57,7 @@ def _cell(graph: GraphBuilder, cell: CellModule, x: str) -> str:
         pair = zip(operands, inputs, strict=True)
         states.append(tuple(_operand(graph, each, graph.join(states[i])) for each, i in pair))
     x = graph.join(tuple(tensor for state in cell.outputs for tensor in states[state]))
+    x = graph.apply("Relu", x) if cell.output_relu else x
     return graph.halve(x) if cell.reduces else x
 
 

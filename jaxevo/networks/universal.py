@@ -16,8 +16,9 @@ Forward pass of a cell, with state `h_0` the input and `h_{b+1}` the state of no
     h_{b+1} = [y_b0; y_b1]             concatenation over channels
     out = sum over unused b of R_b(h_{b+1})
 
-`R_b` is the reader's part for the node: halving in a reduction cell, then a 1x1 convolution. For
-the classifier it is the mean over pixels, and `out` stacks the parts instead of adding them.
+`R_b` is the reader's part for the node: a ReLU if the settings have one there, halving in a
+reduction cell, then a 1x1 convolution. For the classifier it is the mean over pixels, and `out`
+stacks the parts instead of adding them.
 
 The backward pass is our own. Write `G_i` for the gradient of the loss in `h_i`, `g` for that in
 `out`, and `J*` for the transposed Jacobian of `J`. All `G_i` begin at zero. Nodes are walked from
@@ -63,6 +64,13 @@ class Moments(NamedTuple):
     var: jax.Array  # [B, 2, D]
 
 
+class Outlet(NamedTuple):
+    """How the unused states of a cell are read."""
+
+    kind: str  # of the cell: normal, reduction or (the last one) classifier
+    relu: bool = False  # on a state, before anything else
+
+
 def _at(tree, *index):
     """The part of every array of a tree at an index of its first axes."""
     return jax.tree.map(lambda a: a[index], tree)
@@ -74,18 +82,20 @@ def _project(slot: Slots, z: jax.Array) -> tuple[jax.Array, Moments]:
     return y, Moments(mean, var)
 
 
-def _outlet(kind: str, weight: jax.Array, state: jax.Array) -> jax.Array:
+def _read(outlet: Outlet, weight: jax.Array, state: jax.Array) -> jax.Array:
     """Part of the next cell's input (`weight` `[E, 2D]`) that comes of a state `[2D, H, W, N]`.
 
     For the classifier it is the state's mean `[2D, N]`.
     """
-    if kind == "classifier":
+    if outlet.relu:
+        state = jax.nn.relu(state)
+    if outlet.kind == "classifier":
         return state.astype(jnp.float32).mean((1, 2))
-    return ops.pointwise(ops.halve(state) if kind == "reduction" else state, weight)
+    return ops.pointwise(ops.halve(state) if outlet.kind == "reduction" else state, weight)
 
 
 def _forward(
-    kind: str,
+    outlet: Outlet,
     slots: Slots,
     readers: jax.Array,
     *,
@@ -95,16 +105,17 @@ def _forward(
 ) -> tuple[jax.Array, Moments, jax.Array]:
     """Output, moments, and all states `[B + 1, 2D, H, W, N]` of a cell.
 
-    `kind` is normal, reduction or classifier (the last cell). Row 0 of the states is the input,
-    half as wide as others. With `running_moments` the batch norms use these.
+    Row 0 of the states is the input, half as wide as others. With `running_moments` the batch
+    norms use these.
     """
     channels, num_slots = x.shape[0], readers.shape[0]
+    classified = outlet.kind == "classifier"
     # Row 0 of the states is the input. Rows of nodes are filled as nodes are computed.
     states = jnp.zeros((num_slots + 1, 2 * channels, *x.shape[1:]), x.dtype)
     states = jax.lax.dynamic_update_slice(states, x[None], (0, 0, 0, 0, 0))
     # The output begins at zero; unused states are added to it (or stacked, in the classifier).
-    out = jax.eval_shape(functools.partial(_outlet, kind), readers[0], states[0])
-    out = jnp.zeros((num_slots, *out.shape) if kind == "classifier" else out.shape, out.dtype)
+    out = jax.eval_shape(functools.partial(_read, outlet), readers[0], states[0])
+    out = jnp.zeros((num_slots, *out.shape) if classified else out.shape, out.dtype)
     moments = running_moments or Moments(jnp.zeros_like(slots.bias), jnp.ones_like(slots.bias))
 
     def operand(states, b, o, *, old):
@@ -127,8 +138,8 @@ def _forward(
             moments = jax.tree.map(lambda array, part, o=o: array.at[b, o].set(part), moments, new)
 
         def read(out):
-            part = _outlet(kind, readers[b], states[b + 1])
-            return out.at[b].set(part) if kind == "classifier" else out + part
+            part = _read(outlet, readers[b], states[b + 1])
+            return out.at[b].set(part) if classified else out + part
 
         return states, jax.lax.cond(cell.unused[b], read, lambda out: out, out), moments
 
@@ -138,17 +149,17 @@ def _forward(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _cell(
-    kind: str, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
+    outlet: Outlet, slots: Slots, readers: jax.Array, x: jax.Array, cell: EncodedCell
 ) -> tuple[jax.Array, Moments]:
     """A cell in training: the output for its readers `[B, E, 2D]`, and its batch norms' moments.
 
     The moments have no gradient.
     """
-    return _forward(kind, slots, readers, running_moments=None, x=x, cell=cell)[:2]
+    return _forward(outlet, slots, readers, running_moments=None, x=x, cell=cell)[:2]
 
 
-def _cell_forward(kind, slots, readers, x, cell):
-    out, moments, states = _forward(kind, slots, readers, running_moments=None, x=x, cell=cell)
+def _cell_forward(outlet, slots, readers, x, cell):
+    out, moments, states = _forward(outlet, slots, readers, running_moments=None, x=x, cell=cell)
     return (out, moments), (slots, readers, states, cell)
 
 
@@ -181,7 +192,7 @@ def _operand_gradients(slot: Slots, states, state, *, op, g, gradients) -> tuple
     )
 
 
-def _cell_backward(kind, residuals, cotangents):
+def _cell_backward(outlet, residuals, cotangents):
     slots, readers, states, cell = residuals
     g, _ = cotangents
     channels = slots.bias.shape[-1]
@@ -192,8 +203,8 @@ def _cell_backward(kind, residuals, cotangents):
         b = cell.num_nodes - 1 - i
 
         def from_reader():
-            _, pullback = jax.vjp(functools.partial(_outlet, kind), readers[b], states[b + 1])
-            return pullback(g[b] if kind == "classifier" else g)
+            _, pullback = jax.vjp(functools.partial(_read, outlet), readers[b], states[b + 1])
+            return pullback(g[b] if outlet.kind == "classifier" else g)
 
         def from_nodes():
             return jnp.zeros_like(readers[0]), gradients[b + 1]
@@ -227,14 +238,14 @@ class UniversalCell(nnx.Module):
 
     def __init__(
         self,
-        kind: str,
+        outlet: Outlet,
         channels: int,
         num_slots: int,
         *,
         reader_channels: int,
         conv_kind: str = "separable",
     ):
-        self.kind = kind
+        self.outlet = outlet
         self.full = conv_kind == "full"
         slots, taps = (num_slots, 2), (MAX_KERNEL, MAX_KERNEL)
         if self.full:
@@ -265,14 +276,14 @@ class UniversalCell(nnx.Module):
         )
         if not train:
             return _forward(
-                self.kind,
+                self.outlet,
                 slots,
                 readers,
                 running_moments=Moments(self.mean[...], self.var[...]),
                 x=x,
                 cell=cell,
             )[0]
-        out, moments = _cell(self.kind, slots, readers, x, cell)  # type: ignore[misc]
+        out, moments = _cell(self.outlet, slots, readers, x, cell)  # type: ignore[misc]
         self.mean.set_value(moments.mean)
         self.var.set_value(moments.var)
         return out
@@ -309,7 +320,7 @@ class UniversalNetwork(nnx.Module):
             kind = "classifier" if index == len(stack) - 1 else kind
             self.cells.append(
                 self.cell_type(
-                    kind,
+                    Outlet(kind, config.output_relu),
                     channels,
                     max_nodes,
                     reader_channels=reader_channels,

@@ -86,6 +86,7 @@ DEFAULTS = {
     "minimize": "parameters",
     "min_channels": 0,
     "min_normal_cells": 0,
+    "output_relu": False,
     "vary_conv_kind": False,
     "min_channel_multiplier": 0,
     "layout_mutation_prob": 0.4,
@@ -201,7 +202,7 @@ REFUSED: list[tuple[type, str, Any, str]] = [
 ]
 # What needs no refusal: any yes or no, and a data set's name, which is looked up later.
 UNCHECKED = {"skip_unreadable", "reuse_fitness", "dataset", "crossover", "stagnation_avoidance"}
-UNCHECKED |= {"compare_winner", "vary_conv_kind"}
+UNCHECKED |= {"compare_winner", "vary_conv_kind", "output_relu"}
 UNCHECKED |= {"initial_genomes"}  # `strategies.registry` reads them
 # At the edge of what is possible.
 ACCEPTED: list[tuple[type, dict[str, Any]]] = [

@@ -66,6 +66,7 @@ struct RandomCell {
              integer(1, 13),
              integer(1, 17),
              integer(1, 40),
+             integer(0, 1) == 1,
              integer(0, 1) == 1};
     if (shape.kind == kReduction) shape.height++, shape.width++;
     const size_t operands = shape.slots * kOperands, channels = shape.channels;
@@ -123,9 +124,9 @@ std::vector<Floats> compute(const Kernels& build, const RandomCell& cell, int th
 
 void fail(const RandomCell& cell, const std::string& what) {
   const Shape& s = cell.shape;
-  std::printf("kind %d, B %d of %d, D %d, E %d, %d x %d, N %d, %s: %s\n", s.kind, cell.nodes,
+  std::printf("kind %d, B %d of %d, D %d, E %d, %d x %d, N %d, %s%s: %s\n", s.kind, cell.nodes,
               s.slots, s.channels, s.reader_channels, s.height, s.width, s.images,
-              s.full ? "full" : "separable", what.c_str());
+              s.full ? "full" : "separable", s.relu ? ", relu" : "", what.c_str());
   std::exit(1);
 }
 

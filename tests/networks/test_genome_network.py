@@ -53,7 +53,7 @@ def plain_operand(op: Op, state: int, x, module):
     return x
 
 
-def plain_network(network: Network, genome: Genome, images: np.ndarray):
+def plain_network(network: Network, genome: Genome, images: np.ndarray, *, relu: bool):
     """Evaluation in the usual layout, cell by cell."""
     x = jnp.asarray(images, jnp.float32) / 255
     for index, module in enumerate(network.cells):
@@ -68,6 +68,7 @@ def plain_network(network: Network, genome: Genome, images: np.ndarray):
             states.append(jnp.concatenate(pair, -1))
         used = {state for node in cell.nodes for state in node.inputs}
         x = jnp.concatenate([states[s] for s in range(2, len(states)) if s not in used], -1)
+        x = np.maximum(x, 0) if relu else x
         if index % 2:
             n, height, width, channels = x.shape
             x = x[:, : height // 2 * 2, : width // 2 * 2]
@@ -87,15 +88,20 @@ def shaken(network: Network, seed: int) -> Network:
     return network
 
 
-@pytest.mark.parametrize("conv_kind", ["separable", "full"])
+@pytest.mark.parametrize(
+    ("conv_kind", "relu"), [("separable", False), ("full", False), ("full", True)]
+)
 @pytest.mark.parametrize("seed", range(4))
-def test_same_logits_as_a_plain_network(conv_kind: str, seed: int):
+def test_same_logits_as_a_plain_network(conv_kind: str, relu: bool, seed: int):
     (genome,) = random_genomes(1, 2, 4, seed)
-    config = NetworkConfig(channels=3, num_normal_cells=2, conv_kind=conv_kind)
+    config = NetworkConfig(channels=3, num_normal_cells=2, conv_kind=conv_kind, output_relu=relu)
     network = shaken(Network(genome, config, (7, 6, 2), num_classes=5, seed=seed), seed)
     images = np.random.default_rng(seed).integers(0, 256, (4, 7, 6, 2), np.uint8)
     np.testing.assert_allclose(
-        network(images, train=False), plain_network(network, genome, images), rtol=2e-3, atol=2e-3
+        network(images, train=False),
+        plain_network(network, genome, images, relu=relu),
+        rtol=2e-3,
+        atol=2e-3,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 import os
@@ -22,7 +23,7 @@ from jaxevo.networks import native, ops
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
 from jaxevo.networks.native import NativeCell, NativeNetwork
-from jaxevo.networks.universal import UniversalCell, UniversalNetwork
+from jaxevo.networks.universal import Outlet, UniversalCell, UniversalNetwork
 from jaxevo.networks.universal_encoding import encode
 from jaxevo.networks.universal_weights import from_network, to_network
 from jaxevo.search_space.genome import OPS, Cell, Genome, Node
@@ -103,13 +104,14 @@ def both(
     batch: int,
     *,
     conv_kind: str,
+    relu: bool = False,
     seed: int = 0,
 ):
     """The two forms of a cell as functions of a genome's cell, x and an output's gradient."""
     forms = []
     settings = {"reader_channels": readers, "conv_kind": conv_kind}
     for cell_type in (UniversalCell, NativeCell):
-        cell = filled(cell_type(kind, channels, MAX_NODES, **settings), seed)
+        cell = filled(cell_type(Outlet(kind, relu), channels, MAX_NODES, **settings), seed)
         forms.append(functools.partial(everything, *split(cell)))
     rng = np.random.default_rng(seed)
     x = normal(rng, channels, *image, batch)
@@ -140,8 +142,11 @@ def assert_close(actual, expected, about: str, *, few: float = 0) -> None:
 @pytest.mark.parametrize(("kind", "channels", "readers", "image", "batch"), SETTINGS)
 @pytest.mark.parametrize("number", [12, pytest.param(300, marks=slow)])
 @both_kinds
-def test_equals_the_universal_cell(kind, channels, readers, image, batch, number, conv_kind):
-    (universal, own), x, g = both(kind, channels, readers, image, batch, conv_kind=conv_kind)
+@pytest.mark.parametrize("relu", [False, True], ids=["plain", "relu"])
+def test_equals_the_universal_cell(kind, channels, readers, image, batch, number, conv_kind, relu):
+    (universal, own), x, g = both(
+        kind, channels, readers, image, batch, conv_kind=conv_kind, relu=relu
+    )
     for genome in genomes(number):
         encoded = encode(genome, MAX_NODES).normal
         expected, actual = universal(x, encoded, g), own(x, encoded, g)
@@ -255,19 +260,18 @@ def test_numbers_out_of_range_are_refused(change):
             value[tuple(place)] = number
         wrong[name] = np.int32(value)
     bad = encoded._replace(**wrong)
-    native_cell = filled(NativeCell("normal", 2, MAX_NODES, reader_channels=3), 0)
+    native_cell = filled(NativeCell(Outlet("normal"), 2, MAX_NODES, reader_channels=3), 0)
     x = jnp.ones((2, 4, 4, 3))
     for train in (True, False):
         with pytest.raises(jax.errors.JaxRuntimeError, match="native cell"):
             native_cell(x, bad, train).block_until_ready()
     names = ("kernels", "pointwise", "scale", "bias")
     slots = native.Slots(*(getattr(native_cell, name)[...] for name in names))
-    (out, _), residuals = native._train_forward(
-        "normal", slots, native_cell.readers[...], x, encoded
-    )
+    outlet = native_cell.outlet
+    (out, _), residuals = native._train_forward(outlet, slots, native_cell.readers[...], x, encoded)
     with pytest.raises(jax.errors.JaxRuntimeError, match="native cell"):
         jax.block_until_ready(
-            native._train_backward("normal", residuals._replace(cell=bad), (out, None))
+            native._train_backward(outlet, residuals._replace(cell=bad), (out, None))
         )
 
 
@@ -285,10 +289,10 @@ def test_numbers_beyond_the_last_node_are_not_read():
 
 # ------------------------------------------------------------------------------ whole networks
 
-CONFIGS = {
-    kind: NetworkConfig(channels=3, num_normal_cells=2, dropout_rate=0.3, conv_kind=kind)
-    for kind in ("separable", "full")
-}
+PLAIN = NetworkConfig(channels=3, num_normal_cells=2, dropout_rate=0.3)
+FULL = dataclasses.replace(PLAIN, conv_kind="full")
+RELU = dataclasses.replace(PLAIN, output_relu=True)
+every_config = pytest.mark.parametrize("config", [PLAIN, FULL, RELU], ids=["plain", "full", "relu"])
 CLASSES = 3
 
 
@@ -316,10 +320,9 @@ def images_and_labels(shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarr
 
 
 def networks(
-    shape: tuple[int, int, int], number: int, conv_kind: str
+    shape: tuple[int, int, int], number: int, config: NetworkConfig
 ) -> Iterator[tuple[Genome, Network, NativeNetwork]]:
     """Random genomes, their own networks, and the native one with the same weights."""
-    config = CONFIGS[conv_kind]
     for seed, genome in enumerate(random_genomes(number, 1, MAX_NODES, seed=7)):
         network = Network(genome, config, shape, num_classes=CLASSES, seed=seed)
         whole = NativeNetwork(config, MAX_NODES, shape, num_classes=CLASSES)
@@ -329,11 +332,11 @@ def networks(
 
 @needs_native
 @pytest.mark.parametrize("number", [2, pytest.param(300, marks=slow)])
-@both_kinds
-def test_predicts_as_the_genomes_own_networks(quick_ops, number, conv_kind):
+@every_config
+def test_predicts_as_the_genomes_own_networks(quick_ops, number, config):
     predict = nnx.jit(functools.partial(NativeNetwork.__call__, train=False))
     images, _ = images_and_labels((6, 5, 3))
-    for genome, network, whole in networks((6, 5, 3), number, conv_kind):
+    for genome, network, whole in networks((6, 5, 3), number, config):
         logits = predict(whole, images, encode(genome, MAX_NODES))
         np.testing.assert_allclose(logits, network(images, train=False), rtol=1e-3, atol=1e-4)
 
@@ -341,12 +344,12 @@ def test_predicts_as_the_genomes_own_networks(quick_ops, number, conv_kind):
 @needs_native
 @slow
 @pytest.mark.parametrize("shape", [(6, 5, 3), (9, 9, 1)])
-@both_kinds
-def test_trains_as_300_genomes_own_networks(quick_ops, shape, conv_kind):
+@every_config
+def test_trains_as_300_genomes_own_networks(quick_ops, shape, config):
     images, labels = images_and_labels(shape)
     compiled = jax.jit(value_and_gradient, static_argnums=2)
     differ = []
-    for genome, network, whole in networks(shape, 300, conv_kind):
+    for genome, network, whole in networks(shape, 300, config):
         values = []
         forms = (network, (), value_and_gradient), (whole, (encode(genome, MAX_NODES),), compiled)
         for module, inputs, step in forms:
@@ -355,7 +358,7 @@ def test_trains_as_300_genomes_own_networks(quick_ops, shape, conv_kind):
             nnx.update(module, gradient, stats)
             values.append(value)
         np.testing.assert_allclose(values[1], values[0], rtol=1e-4, err_msg=genome.canonical_key())
-        carried = Network(genome, CONFIGS[conv_kind], shape, num_classes=CLASSES, seed=0)
+        carried = Network(genome, config, shape, num_classes=CLASSES, seed=0)
         to_network(whole, carried, genome)
         leaves = (jax.tree.leaves(nnx.state(each)) for each in (network, carried))
         if not all(
@@ -364,7 +367,7 @@ def test_trains_as_300_genomes_own_networks(quick_ops, shape, conv_kind):
         ):
             differ.append(genome.canonical_key())
     # Rounding may decide where a gradient goes, see `assert_close`.
-    assert len(differ) <= (3 if conv_kind == "full" else 0), differ
+    assert len(differ) <= (3 if config is FULL else 0), differ
 
 
 @needs_native

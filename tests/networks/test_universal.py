@@ -25,7 +25,8 @@ from jaxevo.search_space.genome import OPS, Cell, Genome, Node
 MAX_NODES, SHAPE, CLASSES = 6, (5, 4, 2), 3
 CONFIG = NetworkConfig(channels=2, num_normal_cells=2, dropout_rate=0.3)
 FULL = dataclasses.replace(CONFIG, conv_kind="full")
-both_kinds = pytest.mark.parametrize("config", [CONFIG, FULL], ids=["separable", "full"])
+RELU = dataclasses.replace(CONFIG, output_relu=True)
+every_kind = pytest.mark.parametrize("config", [CONFIG, FULL, RELU], ids=["plain", "full", "relu"])
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, *SHAPE), np.uint8)
 LABELS = np.array([0, 2, 1])
 
@@ -65,7 +66,7 @@ def with_all_operations() -> list[Genome]:
 
 
 @pytest.mark.parametrize("number", [2, pytest.param(300, marks=pytest.mark.slow)])
-@both_kinds
+@every_kind
 def test_random_genomes_have_equal_loss_gradients_and_statistics(
     universal_step, quick_ops, config, number
 ):
@@ -97,7 +98,7 @@ def test_random_genomes_have_equal_loss_gradients_and_statistics(
             )
 
 
-@both_kinds
+@every_kind
 def test_equal_predictions_in_evaluation(quick_ops, config):
     predict = nnx.jit(functools.partial(UniversalNetwork.__call__, train=False))
     for seed, genome in enumerate(random_genomes(30, seed=1)):
@@ -110,7 +111,7 @@ def test_equal_predictions_in_evaluation(quick_ops, config):
         np.testing.assert_allclose(logits, network(IMAGES, train=False), rtol=1e-3, atol=1e-4)
 
 
-@both_kinds
+@every_kind
 def test_slots_that_a_genome_does_not_use_have_no_gradient(universal_step, config):
     node = Node((0, 1), (OPS[1], OPS[0]))
     genome = Genome(Cell((node,)), Cell((node,)))

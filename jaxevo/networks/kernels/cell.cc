@@ -11,7 +11,7 @@
 // A full convolution has y = conv(s) instead of both (`full.h`). Identity and pools of the input
 // have neither W nor batch norm: y = z. The reader R [E, 2D] of
 // every unused state s adds R s (of a reduction cell, R times the means of 2x2 pixels) to the
-// output; the classifier gets the mean of s over pixels.
+// output; the classifier gets the mean of s over pixels. With `relu` all of them get max(s, 0).
 //
 // Backward, nodes in reverse, with g the gradient of what the readers see, and n = H W N:
 //
@@ -297,24 +297,34 @@ void for_each_chunk(const Cell& cell, Work work) {
 
 int chunk_size(const Cell& cell) { return kChunk + cell.read_image().width; }
 
+// Gives `work` a channel of an unused state as a function of the pixel, rectified if it shall be.
+template <class Work>
+void with_outlet(const Cell& cell, const Channel& x, const Work& work) {
+  if (cell.shape.relu) {
+    work([=](int i) { return relu(x[i]); });
+  } else {
+    work([=](int i) { return x[i]; });
+  }
+}
+
 // A node's state as the reader sees it, normalized and for a reduction cell halved, [2D, chunk].
 void read_chunk(const Block& states, const Affine& affine, int node, Chunk chunk, Rows to) {
   const Cell& cell = states.cell;
   const int width = cell.image.width;
-  for (int c = 0; c < 2 * cell.channels(); c++) {
-    const Channel x = normalized(states, affine, node + 1, c);
-    if (cell.shape.kind != kReduction) {
-      for (int i = 0; i < chunk.pixels; i++) to[c][i] = x[chunk.first + i];
-      continue;
-    }
-    const int half = cell.read_image().width;
-    for (int h = 0; h < chunk.rows; h++)
-      for (int w = 0; w < half; w++) {
-        const int corner = 2 * (chunk.row + h) * width + 2 * w;
-        const Vector sum = x[corner] + x[corner + 1] + x[corner + width] + x[corner + width + 1];
-        to[c][h * half + w] = sum * 0.25f;
+  const int half = cell.read_image().width;
+  for (int c = 0; c < 2 * cell.channels(); c++)
+    with_outlet(cell, normalized(states, affine, node + 1, c), [&](auto x) {
+      if (cell.shape.kind != kReduction) {
+        for (int i = 0; i < chunk.pixels; i++) to[c][i] = x(chunk.first + i);
+        return;
       }
-  }
+      for (int h = 0; h < chunk.rows; h++)
+        for (int w = 0; w < half; w++) {
+          const int corner = 2 * (chunk.row + h) * width + 2 * w;
+          const Vector sum = x(corner) + x(corner + 1) + x(corner + width) + x(corner + width + 1);
+          to[c][h * half + w] = sum * 0.25f;
+        }
+    });
 }
 
 // What the next cell gets of a block: the sum over unused states of their readers' products.
@@ -349,8 +359,9 @@ void read_means(const Block& states, const Affine& affine, int block, float* out
     for (int c = 0; c < channels; c++) {
       Vector mean{};
       if (node < cell.genome.nodes && cell.genome.unused[node]) {
-        const Channel x = normalized(states, affine, node + 1, c);
-        for (int i = 0; i < pixels; i++) mean += x[i];
+        with_outlet(cell, normalized(states, affine, node + 1, c), [&](auto x) {
+          for (int i = 0; i < pixels; i++) mean += x(i);
+        });
         mean *= 1.0f / static_cast<float>(pixels);
       }
       const int64_t row = static_cast<int64_t>(node) * channels + c;
@@ -465,6 +476,7 @@ struct Backward {
 
   void reader_means(int block, int node);
   void reader(int block, int node);
+  void undo_relu(int block, int node);
   void spread_halved(const Block& to, int node, Chunk chunk, ConstRows from);
   void norm(int block, int operand);
   void undo_norm(int block, int operand, Chunk chunk);
@@ -472,6 +484,16 @@ struct Backward {
   void operand(int block, int operand, bool add);
   void full_operand(int block, int operand, bool add);
 };
+
+// Through the ReLU of what leaves the cell, in place: what is not above zero has no gradient.
+void Backward::undo_relu(int block, int node) {
+  const Block from = block_of(cell, states, block), to = block_of(cell, gradients, block);
+  for (int c = 0; c < 2 * channels(); c++) {
+    const Channel x = normalized(from, affine, node + 1, c);
+    Vector* g = to.channel(node + 1, c);
+    for (int i = 0; i < cell.layout.pixels; i++) g[i] = x[i] > 0.0f ? g[i] : Vector{};
+  }
+}
 
 // The gradient of a state that the classifier reads: every pixel has an equal share.
 void Backward::reader_means(int block, int node) {
@@ -645,6 +667,7 @@ void node_outputs(Backward& pass, Threads threads, int node, const Gradients& ou
     const int block = spread(i, pass.blocks());
     if (unused && classified) pass.reader_means(block, node);
     if (unused && !classified) pass.reader(block, node);
+    if (unused && cell.shape.relu) pass.undo_relu(block, node);
     for (int o = 0; o < kOperands; o++)
       if (cell.projected(cell.operand(node, o))) pass.norm(block, cell.operand(node, o));
   });

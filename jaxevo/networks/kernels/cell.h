@@ -24,6 +24,9 @@ enum Operation { kIdentity, kConv3, kConv5, kConv7, kMaxPool, kAveragePool, kNum
 constexpr const char* kOperationNames =
     "identity conv_3x3 conv_5x5 conv_7x7 max_pool_3x3 avg_pool_3x3";
 
+// Of the calls, which Python compares: to be raised when what they take or give changes.
+constexpr int kInterface = 2;
+
 struct Shape {
   Kind kind;
   int slots;            // B
@@ -32,6 +35,7 @@ struct Shape {
   int height, width;    // H, W
   int images;           // N
   bool full;            // whether convolutions are full, or depthwise and then 1x1
+  bool relu;            // whether what leaves the cell is rectified
 };
 
 // The genome's cell as integers (`EncodedCell`). Row 0 of the states is the input, row k + 1 is

@@ -67,7 +67,7 @@ struct Inputs {
             unused.typed_data()};
   }
   // The cell's shape, with the first four axes of its input [D, H, W, N].
-  Shape shape(int32_t kind, bool full, const Array<4>& x) const {
+  Shape shape(int32_t kind, bool full, bool relu, const Array<4>& x) const {
     const auto of = x.dimensions();
     const auto size = [](int64_t value) { return static_cast<int>(value); };
     return {static_cast<Kind>(kind),
@@ -77,7 +77,8 @@ struct Inputs {
             size(of[1]),
             size(of[2]),
             size(of[3]),
-            full};
+            full,
+            relu};
   }
 };
 
@@ -145,13 +146,13 @@ ffi::Error run(Compute compute) {
   }
 }
 
-ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, bool full, Array<4> x, Array<5> kernels,
+ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<4> x, Array<5> kernels,
                    Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
                    Number nodes, Indices states, Indices operations, Flags unused,
                    ffi::Result<ffi::AnyBuffer> out, Result<3> mean, Result<3> variance,
                    Result<1> kept) {
   const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
-  const Shape shape = in.shape(kind, full, x);
+  const Shape shape = in.shape(kind, full, relu, x);
   const Kernels& chosen = jaxevo::kernels();
   Checks checks;
   check_inputs(checks, shape, in);
@@ -169,12 +170,12 @@ ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, bool full, Array<4> x, Ar
   });
 }
 
-ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, Array<4> x, Array<5> kernels,
+ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<4> x, Array<5> kernels,
                    Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
                    Number nodes, Indices states, Indices operations, Flags unused, Array<3> mean,
                    Array<3> variance, ffi::Result<ffi::AnyBuffer> out) {
   const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
-  const Shape shape = in.shape(kind, full, x);
+  const Shape shape = in.shape(kind, full, relu, x);
   const Kernels& chosen = jaxevo::kernels();
   Checks checks;
   check_inputs(checks, shape, in);
@@ -188,7 +189,7 @@ ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, Array<4> x, Ar
   });
 }
 
-ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, Array<5> kernels,
+ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<5> kernels,
                     Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
                     Number nodes, Indices states, Indices operations, Flags unused,
                     Array<1> kept, Array<3> mean,
@@ -197,7 +198,7 @@ ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, Array<5> kern
                     Result<3> scale_gradient, Result<3> bias_gradient, Result<3> readers_gradient,
                     Result<1> gradients) {
   const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
-  const Shape shape = in.shape(kind, full, *x_gradient);
+  const Shape shape = in.shape(kind, full, relu, *x_gradient);
   const Kernels& chosen = jaxevo::kernels();
   Checks checks;
   check_inputs(checks, shape, in);
@@ -248,7 +249,7 @@ auto with_weights_and_genome(Binding binding) {
 }
 
 auto of_cell() {
-  return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("kind").Attr<bool>("full");
+  return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("kind").Attr<bool>("full").Attr<bool>("relu");
 }
 
 }  // namespace
@@ -293,6 +294,9 @@ const char* jaxevo_kernels_name() { return jaxevo::kernels().name; }
 // The names of the operations in the order of their numbers, between spaces.
 const char* jaxevo_operations() { return jaxevo::kOperationNames; }
 
+// The number of the calls' interface.
+int jaxevo_interface() { return jaxevo::kInterface; }
+
 // Takes the build of this name from now on; 0 if this processor does not run it.
 int jaxevo_choose_kernels(const char* name) { return jaxevo::choose(name) ? 1 : 0; }
 
@@ -302,7 +306,7 @@ void jaxevo_limit_threads(int threads) { jaxevo::thread_limit.store(threads); }
 // Floats that the states of a cell of this shape take.
 int64_t jaxevo_states_size(int slots, int channels, int height, int width, int images) {
   return jaxevo::kernels().states_size(
-      {jaxevo::kNormal, slots, channels, 1, height, width, images, false});
+      {jaxevo::kNormal, slots, channels, 1, height, width, images, false, false});
 }
 
 }  // extern "C"
