@@ -19,7 +19,7 @@ def test_the_rows_of_the_table(tmp_path):
         **{"parameters": 10, "multiply_adds": 20, "reused": None, "failure": None},
         **{"compile_seconds": 1.0, "train_seconds": 2.0, "evaluate_seconds": 0.5},
         **{"normal_nodes": 1, "reduction_nodes": 2, "channels": 24, "num_normal_cells": 3},
-        "conv_kind": "separable",
+        **{"conv_kind": "separable", "channel_multiplier": 2},
         "genome": json.dumps(GENOME.to_dict()),
     }
     assert (rows[1]["fitness"], rows[1]["failure"]) == (None, "diverged")
