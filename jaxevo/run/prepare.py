@@ -90,25 +90,25 @@ def make_task(
     resolved = default_preset() if preset == "auto" else preset
     default = default_workdir(dataset, resolved, settings.get("seed", begun.seed))
     path = default if workdir is None else pathlib.Path(home_expanded(workdir))
+    folder = Workdir(path)
     limits = (
         workers
         if isinstance(workers, WorkerConfig)
         else replace(WorkerConfig(), {"workers": workers})
     )
-    settings = settle_lag(_with_genomes(settings, Workdir(path)), Workdir(path), limits)
+    settings = settle_lag(_with_genomes(settings, folder), folder, limits)
     # Make the configuration, anew or of that of the run, and open the data.
     fitted = None
     if continues:
         settings |= {} if data is None else {"dataset": dataset}
-        config = _continued(
-            Workdir(path), settings, preset=preset, strategy=strategy, recipe=recipe
-        )
+        config = _continued(folder, settings, preset=preset, strategy=strategy, recipe=recipe)
         if data is None and config.data.dataset == ARRAYS:
             raise InputError(
                 f"the run in {path} was begun with arrays: give its images and labels again"
             )
         opened = open_dataset(config.data.dataset if data is None else data, data_dir).divided()
     else:
+        folder.check_usable()
         preset = resolved
         opened = open_dataset(dataset if data is None else data, data_dir).divided()
         config = make_config(
@@ -118,9 +118,9 @@ def make_task(
             strategy=strategy,
             recipe=recipe,
             settings=settings,
-            workdir=Workdir(path),
+            workdir=folder,
         )
-        if preset == "quick" and not Workdir(path).config.exists():
+        if preset == "quick" and not folder.config.exists():
             fitted = fit_to_machine(config, opened, settings)
             config = replace(config, fitted.settings)
     task = load_task(

@@ -130,6 +130,16 @@ class Workdir:
                     "itself"
                 )
 
+    def check_usable(self) -> None:
+        """Raises `FileError` if the folder is no run and has what one would replace."""
+        own = (*self._files(), *self._folders(), self.path / TRAINING)
+        found = next((path for path in own if path.exists()), None)
+        if found is not None and not self.config.exists():
+            raise FileError(
+                f"{self.path} has {found.name} but no config.json, so it is no run that goes on; "
+                "use another workdir, or restore config.json"
+            )
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Makes the folder and keeps other processes out within the block.
@@ -177,16 +187,12 @@ class Workdir:
             The content of `config.json`.
 
         Raises:
-            FileError: The folder holds a run of another configuration or of other images.
+            FileError: The folder holds a run of another configuration or of other images, or what
+                a new one would replace.
         """
-        # A new run writes its configuration. What has a name of a run's parts would be replaced.
+        # A new run writes its configuration.
         if not self.config.exists():
-            own = (*self._files(), *self._folders(), self.path / TRAINING)
-            if found := next((path for path in own if path.exists()), None):
-                raise FileError(
-                    f"{self.path} has {found.name} but no config.json, so it is no run that goes "
-                    "on; use another workdir, or restore config.json"
-                )
+            self.check_usable()
             document = {
                 "schema": SCHEMA_VERSION,
                 "config": flatten(config),
