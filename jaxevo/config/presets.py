@@ -144,8 +144,7 @@ ADDED_LATER = (
     *("max_parameters", "max_multiply_adds", "target_accuracy", "fitness", "minimize"),
     *("keep", "compare_winner", "class_weights", "initial_genomes"),
     *("min_channels", "min_normal_cells", "vary_conv_kind", "min_channel_multiplier"),
-    *("output_relu",),
-    *("layout_mutation_prob", "lag", "racing"),
+    *("output_relu", "layout_mutation_prob", "lag", "racing"),
     *("num_ants", "greediness", "pheromone_start", "pheromone_decay", "pheromone_evaporation"),
     *(prefix + name for prefix in ("", "final_") for name in RECIPES["paper"]),
 )
