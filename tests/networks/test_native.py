@@ -437,6 +437,11 @@ def test_the_environment_chooses_a_build():
 KERNELS = REPOSITORY / "jaxevo" / "networks" / "kernels"
 
 
+def test_both_sides_have_the_same_interface():
+    # Else no kernels would be used, and the tests of them would be skipped.
+    assert f"constexpr int kInterface = {native._INTERFACE};" in (KERNELS / "cell.h").read_text()
+
+
 @pytest.fixture(scope="module")
 def compiler():
     """The module that builds the kernels, which is part of no package."""

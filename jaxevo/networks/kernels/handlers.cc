@@ -146,8 +146,9 @@ ffi::Error run(Compute compute) {
   }
 }
 
-ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<4> x, Array<5> kernels,
-                   Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
+ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<4> x,
+                   Array<5> kernels, Array<4> pointwise, Array<3> scale, Array<3> bias,
+                   Array<3> readers,
                    Number nodes, Indices states, Indices operations, Flags unused,
                    ffi::Result<ffi::AnyBuffer> out, Result<3> mean, Result<3> variance,
                    Result<1> kept) {
@@ -170,8 +171,9 @@ ffi::Error Forward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Arr
   });
 }
 
-ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<4> x, Array<5> kernels,
-                   Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
+ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<4> x,
+                   Array<5> kernels, Array<4> pointwise, Array<3> scale, Array<3> bias,
+                   Array<3> readers,
                    Number nodes, Indices states, Indices operations, Flags unused, Array<3> mean,
                    Array<3> variance, ffi::Result<ffi::AnyBuffer> out) {
   const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
@@ -189,11 +191,10 @@ ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Arr
   });
 }
 
-ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Array<5> kernels,
-                    Array<4> pointwise, Array<3> scale, Array<3> bias, Array<3> readers,
-                    Number nodes, Indices states, Indices operations, Flags unused,
-                    Array<1> kept, Array<3> mean,
-                    Array<3> variance, ffi::AnyBuffer out_gradient, Result<4> x_gradient,
+ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu,
+                    Array<5> kernels, Array<4> pointwise, Array<3> scale, Array<3> bias,
+                    Array<3> readers, Number nodes, Indices states, Indices operations,
+                    Flags unused, Array<1> kept, Array<3> mean, Array<3> variance, ffi::AnyBuffer out_gradient, Result<4> x_gradient,
                     Result<5> kernels_gradient, Result<4> pointwise_gradient,
                     Result<3> scale_gradient, Result<3> bias_gradient, Result<3> readers_gradient,
                     Result<1> gradients) {
@@ -249,7 +250,11 @@ auto with_weights_and_genome(Binding binding) {
 }
 
 auto of_cell() {
-  return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int32_t>("kind").Attr<bool>("full").Attr<bool>("relu");
+  return ffi::Ffi::Bind()
+      .Ctx<ffi::ThreadPool>()
+      .Attr<int32_t>("kind")
+      .Attr<bool>("full")
+      .Attr<bool>("relu");
 }
 
 }  // namespace
