@@ -194,10 +194,10 @@ ffi::Error Predict(ffi::ThreadPool pool, int32_t kind, bool full, bool relu, Arr
 ffi::Error Backward(ffi::ThreadPool pool, int32_t kind, bool full, bool relu,
                     Array<5> kernels, Array<4> pointwise, Array<3> scale, Array<3> bias,
                     Array<3> readers, Number nodes, Indices states, Indices operations,
-                    Flags unused, Array<1> kept, Array<3> mean, Array<3> variance, ffi::AnyBuffer out_gradient, Result<4> x_gradient,
-                    Result<5> kernels_gradient, Result<4> pointwise_gradient,
-                    Result<3> scale_gradient, Result<3> bias_gradient, Result<3> readers_gradient,
-                    Result<1> gradients) {
+                    Flags unused, Array<1> kept, Array<3> mean, Array<3> variance,
+                    ffi::AnyBuffer out_gradient, Result<4> x_gradient, Result<5> kernels_gradient,
+                    Result<4> pointwise_gradient, Result<3> scale_gradient,
+                    Result<3> bias_gradient, Result<3> readers_gradient, Result<1> gradients) {
   const Inputs in{kernels, pointwise, scale, bias, readers, nodes, states, operations, unused};
   const Shape shape = in.shape(kind, full, relu, *x_gradient);
   const Kernels& chosen = jaxevo::kernels();
