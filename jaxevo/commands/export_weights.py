@@ -61,6 +61,7 @@ def _quantized(console: Console, classifier: Classifier, model: bytes) -> bytes:
     from jaxevo.datasets import ReadOptions, open_dataset
     from jaxevo.experiments.evaluation import load_tests
     from jaxevo.export import quantized, runtime
+    from jaxevo.run.words import known_note
 
     # Activations are measured on training images, accuracies on test images.
     dataset, form = FLAGS.dataset or classifier.source.dataset, classifier.form
@@ -68,6 +69,8 @@ def _quantized(console: Console, classifier: Classifier, model: bytes) -> bytes:
     source, where = classifier.source, FLAGS.data_dir
     tests = load_tests(source, form, dataset, data_dir=where, trained_before=True)
     test = next(iter(tests.values()))
+    if note := known_note(*source.content.count_known(test.images)):
+        say(console, note)
     small = quantized.quantize(model, quantized.calibration_images(train.images))
     for name, each in (("float32", model), ("int8", small)):
         right = runtime.accuracy(each, test.images)

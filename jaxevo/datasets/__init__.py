@@ -15,7 +15,7 @@ it allocates, never unpickles, and answers anything damaged with a `DataError`.
 
 from jaxevo.datasets.base import DataError
 from jaxevo.datasets.class_names import parse_class_map
-from jaxevo.datasets.contents import content_key, count_duplicates
+from jaxevo.datasets.contents import Content, count_duplicates
 from jaxevo.datasets.dataset import ReadOptions
 from jaxevo.datasets.images import Images, SearchData
 from jaxevo.datasets.input_form import BACKGROUNDS, InputForm
@@ -38,6 +38,7 @@ __all__ = [
     "BACKGROUNDS",
     "METHODS",
     "NAMES",
+    "Content",
     "DataError",
     "DataSummary",
     "Images",
@@ -47,7 +48,6 @@ __all__ = [
     "TestData",
     "TrainData",
     "ValueRange",
-    "content_key",
     "count_duplicates",
     "load_scored_data",
     "load_search_data",

@@ -8,6 +8,7 @@ import hashlib
 import numpy as np
 
 from jaxevo.datasets.base import DataError
+from jaxevo.datasets.contents import Content
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.summary import DataSummary
 
@@ -61,7 +62,7 @@ class SearchData:
     # Form in which any image becomes an input; `None` only if it was not loaded.
     form: InputForm | None = None
     summary: DataSummary | None = None
-    content: str = ""  # `content_key` of the training split, validation images included
+    content: Content = Content()  # of the training split, validation images included
 
     @property
     def num_classes(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxevo.datasets.base import MAX_SIDE, DataError
 from jaxevo.datasets.class_names import map_classes
-from jaxevo.datasets.contents import content_key, count_duplicates
+from jaxevo.datasets.contents import Content, count_duplicates
 from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
 from jaxevo.datasets.images import Images, SearchData
 from jaxevo.datasets.input_form import InputForm
@@ -26,7 +26,7 @@ class TrainData:
     class_names: tuple[str, ...]
     form: InputForm
     summary: DataSummary
-    content: str  # `content_key` of the training split without validation images of its own
+    content: Content  # of the training split without validation images of its own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ def load_search_data(
         num_validation=len(validation),
         validation_from=origin,
     )
-    content = content_key(read.images)
+    content = Content.of(read.images)
     return SearchData(
         opened.name, train, validation, opened.class_names, read.form, summary, content
     )
@@ -149,7 +149,7 @@ def load_training_data(
             f"{len(validation):,} validation images are trained on too",
         )
     summary = _summary(opened, read.form, notes, num_train=len(images))
-    return TrainData(images, opened.class_names, read.form, summary, content_key(read.images))
+    return TrainData(images, opened.class_names, read.form, summary, Content.of(read.images))
 
 
 def load_train_data(
@@ -216,7 +216,7 @@ def load_scored_data(
         form: The network's.
         class_names: The network's, in the order of its outputs.
         trained_on: The data set that the network was trained on.
-        train_digest: `content_key` of its training images, by which they are known under another
+        train_digest: `Content.digest` of its training images, by which they are known under another
             path.
         options: What a person says about the images.
     """
@@ -247,7 +247,7 @@ def was_trained_on(
         dataset: See `open_dataset`.
         data_dir: See `open_dataset`.
         form: The network's own: in another one its training images have another digest.
-        train_digest: `content_key` of its training images.
+        train_digest: `Content.digest` of its training images.
         options: What a person says about the images.
     """
     opened = open_dataset(dataset, data_dir)
@@ -257,7 +257,7 @@ def was_trained_on(
     # digest.
     own = dataclasses.replace(options or ReadOptions(), pixel_range=None, background="")
     images, _ = opened.divided().train.read(form, own)
-    return content_key(images) == train_digest
+    return Content.of(images).digest == train_digest
 
 
 @dataclasses.dataclass(frozen=True)

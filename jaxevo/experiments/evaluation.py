@@ -34,7 +34,7 @@ from jaxevo.files import read_json, write_json
 from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.words import duplicates_note
+from jaxevo.run.words import duplicates_note, known_note
 from jaxevo.run.workdir import TRAINING, Workdir
 from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
@@ -115,10 +115,10 @@ def load_tests(
     # Know images by their content under another name, or again.
     if trained_before or not same_name:
         same_images = was_trained_on(
-            dataset, data_dir, form=form, train_digest=source.content, options=options
+            dataset, data_dir, form=form, train_digest=source.content.digest, options=options
         )
         own = own or same_images
-        changed = same_name and not same_images and bool(source.content)
+        changed = same_name and not same_images and bool(source.content.digest)
         if changed and open_dataset(dataset, data_dir).whole:
             raise InputError(
                 f"{dataset} has other images than those the network was trained on, of which its "
@@ -171,6 +171,8 @@ def score_weights(
     )
     message(next(iter(tests.values())).summary.describe())
     images = {method: test.images for method, test in tests.items()}
+    if note := known_note(*classifier.source.content.count_known(images[classifier.form.resize])):
+        message(note)
     accuracies = {method: [classifier.accuracy(test)] for method, test in images.items()}
     return _document(
         classifier.source,

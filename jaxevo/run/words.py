@@ -46,6 +46,16 @@ def duplicates_note(number: int, tested: int) -> str:
     )
 
 
+def known_note(known: int, checked: int) -> str:
+    """A sentence on test images that a network was trained on; empty if none is known."""
+    if not known:
+        return ""
+    return (
+        f"the network was trained on {known:,} of the {checked:,} test images that could be "
+        "compared, which flatters the accuracy"
+    )
+
+
 def result_lines(result: Result) -> list[str]:
     """A run's result and the time it took, a line each."""
     share = result.memo_hits / result.candidates

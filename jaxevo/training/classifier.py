@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.datasets import Images, InputForm
+from jaxevo.datasets import Content, Images, InputForm
 from jaxevo.datasets.class_names import map_classes
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError, printable
@@ -56,14 +56,14 @@ class Source:
         class_names: In the order of the network's outputs.
         resize: How images of another size were resized; says no more than `form`.
         form: How any image becomes an input; None in weights of before version 0.3.
-        content: `datasets.content_key` of the training images, by which they are known elsewhere.
+        content: Of the training images, by which they are known elsewhere.
     """
 
     dataset: str
     class_names: tuple[str, ...]
     resize: str
     form: InputForm | None = None
-    content: str = ""
+    content: Content = Content()
 
     def to_json(self) -> dict[str, Any]:
         """A document of plain values, read back by `from_json`."""
@@ -73,7 +73,7 @@ class Source:
             "resize": self.resize,
         }
         if self.form is not None:
-            document |= {"input": self.form.to_json(), "content": self.content}
+            document |= {"input": self.form.to_json()} | self.content.to_json()
         return document
 
     @classmethod
@@ -93,7 +93,7 @@ class Source:
             names,
             printable(str(document["resize"])),
             form,
-            printable(str(document.get("content", ""))),
+            Content.from_json(document),
         )
 
 
@@ -199,7 +199,7 @@ class Classifier:
             "input_form": self.form.to_json(),
             # Of a path only the name: the file may go to others.
             "dataset": pathlib.PurePath(self.source.dataset).name,
-            "content": self.source.content,
+            "content": self.source.content.digest,
         }
         return onnx_model(self.network, self.image_shape, metadata)
 

@@ -9,10 +9,12 @@ import shutil
 import numpy as np
 import pytest
 from builders_data import data_error, make_images, make_labels, write_folder
+from conftest import random_genomes
 
+from jaxevo.config import NetworkConfig
 from jaxevo.datasets import (
+    Content,
     InputForm,
-    content_key,
     count_duplicates,
     load_scored_data,
     load_search_data,
@@ -21,8 +23,9 @@ from jaxevo.datasets import (
     was_trained_on,
 )
 from jaxevo.errors import InputError
-from jaxevo.experiments.evaluation import load_tests
-from jaxevo.training.classifier import Source
+from jaxevo.experiments.evaluation import load_tests, score_weights
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.training.classifier import Classifier, Source
 
 pytestmark = pytest.mark.usefixtures("offline")
 PIXELS, LABELS = make_images(50, (8, 8)), make_labels(50, 2)
@@ -63,7 +66,7 @@ def test_data_trained_on_are_scored_on_their_test_part(own: pathlib.Path) -> Non
 
 
 def test_data_trained_on_are_known_under_another_path(own: pathlib.Path) -> None:
-    digest = content_key(load_training_data(str(own)).images)
+    digest = Content.of(load_training_data(str(own)).images).digest
     moved = shutil.copytree(own, own.with_name("moved"))
     assert scored(moved, str(own), digest)[0] == 10
     assert scored(moved, str(own), "0" * 64)[0] == 50
@@ -78,7 +81,7 @@ def test_moved_data_are_scored_in_the_networks_own_form_alone(own: pathlib.Path)
     source = Source(str(own), data.class_names, "stretch", data.form, data.content)
     tests = load_tests(source, data.form, str(moved))
     assert {method: len(test.images) for method, test in tests.items()} == {"stretch": 10}
-    foreign = Source("digits", data.class_names, "stretch", data.form, "0" * 64)
+    foreign = Source("digits", data.class_names, "stretch", data.form, Content("0" * 64))
     tests = load_tests(foreign, data.form, str(moved))
     assert {method: len(test.images) for method, test in tests.items()} == {
         "stretch": 50,
@@ -95,8 +98,29 @@ def test_images_that_changed_since_the_training_are_not_scored(own: pathlib.Path
     with pytest.raises(InputError, match="other images than those the network was trained on"):
         load_tests(source, data.form, str(own), trained_before=True)
     # Weights of versions that kept no digest are scored as they were.
-    older = dataclasses.replace(source, content="")
+    older = dataclasses.replace(source, content=Content())
     assert len(load_tests(older, data.form, str(own), trained_before=True)["stretch"].images) == 11
+
+
+def test_images_trained_on_are_told_under_another_path(own: pathlib.Path, tmp_path: pathlib.Path):
+    data = load_training_data(str(own))
+    source = Source(str(own), data.class_names, "stretch", data.form, data.content)
+    network = NetworkConfig(channels=1, num_normal_cells=1)
+    builder = NetworkBuilder.for_images(network, data.images.images, 2)
+    (genome,) = random_genomes(1, 1, 1)
+    Classifier.of(genome, builder, source, network=builder.build(genome)).save(tmp_path / "best")
+    # The same images and four more: other data, which have images that were trained on.
+    moved = shutil.copytree(own, own.with_name("moved"))
+    write_folder(moved, make_images(4, (8, 8), 1), LABELS[:4], ending="bmp")
+    said: list[str] = []
+    score_weights(str(tmp_path / "best"), str(moved), message=said.append)
+    assert said[-1] == (
+        "the network was trained on 40 of the 54 test images that could be compared, which "
+        "flatters the accuracy"
+    )
+    # Its own test part has none of them.
+    score_weights(str(tmp_path / "best"), message=said.append)
+    assert len(said) == 3 and "10 for the test" in said[-1]
 
 
 def test_a_foreign_test_part_is_scored(tmp_path: pathlib.Path) -> None:

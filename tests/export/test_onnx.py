@@ -12,6 +12,7 @@ from builders_export import random_classifier, shaken_classifier
 from conftest import random_genomes
 
 from jaxevo.config import NetworkConfig
+from jaxevo.datasets import Content
 from jaxevo.errors import InputError
 from jaxevo.extras import need
 from jaxevo.networks.baselines import Baseline
@@ -27,7 +28,7 @@ from jaxevo.networks.onnx_network import INPUT, LOGITS  # noqa: E402
 (GENOME,) = random_genomes(1, 2, 3)
 SHAPE = (9, 6, 3)
 BUILDER = NetworkBuilder(NetworkConfig(channels=3, num_normal_cells=2), SHAPE, 4)
-SOURCE = Source("photos/mine", ("a", "<b>", "é", "d"), "stretch", content="abc")
+SOURCE = Source("photos/mine", ("a", "<b>", "é", "d"), "stretch", content=Content("abc"))
 
 
 def images_for(classifier: Classifier, number: int = 3) -> np.ndarray:

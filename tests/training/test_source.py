@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxevo.datasets import DataError, InputForm, ValueRange
+from jaxevo.datasets import Content, DataError, InputForm, ValueRange
 from jaxevo.errors import InputError
 from jaxevo.training.classifier import Source
 from jaxevo.training.inputs import check_images
 
 FORM = InputForm(4, 5, 1, "mnist_box", ValueRange(0, 1), "white")
-SOURCE = Source("own.npz", ("cat", "dog"), "mnist_box", FORM, "ab" * 32)
+SOURCE = Source("own.npz", ("cat", "dog"), "mnist_box", FORM, Content("ab" * 32, (3, 2**64 - 1)))
 OLD = {"dataset": "digits", "class_names": ["0", "1"], "resize": "stretch"}  # of version 0.2.0
 
 
@@ -47,7 +47,7 @@ def test_another_form_is_refused(changes: dict[str, Any], image_shape: tuple[int
 
 def test_control_characters_are_escaped():
     source = Source.from_json(OLD | {"dataset": "\x1b[31m", "content": "\n"}, (8, 8, 1))
-    assert (source.dataset, source.content) == ("\\x1b[31m", "\\n")
+    assert (source.dataset, source.content.digest) == ("\\x1b[31m", "\\n")
 
 
 def test_pixels_are_taken_in_the_training_images_range():
