@@ -121,6 +121,7 @@ def test_document_says_what_the_network_is(saved: pathlib.Path):
             "dropout_rate": 0.2,
             "precision": "float32",
             "conv_kind": "separable",
+            "output_relu": False,
         },
         "image_shape": [8, 8, 1],
         "class_names": list(CLASSES),
