@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.config.presets import ADDED_LATER
 from jaxevo.datasets import (
     METHODS,
     Images,
@@ -318,10 +319,19 @@ def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     document = folder / TRAINING
     if not document.exists():
         write_json(document, settings)
-    elif read_json(document) != json.loads(json.dumps(settings)):
+    elif _completed(read_json(document)) != json.loads(json.dumps(settings)):
         raise InputError(
             f"{folder} holds another training (see {document}); give another --workdir"
         )
+
+
+def _completed(stored: Any) -> Any:
+    """What claimed a folder, with the network's newer settings where an earlier version did."""
+    if not isinstance(stored, dict) or not isinstance(stored.get("network"), dict):
+        return stored
+    network = dataclasses.asdict(NetworkConfig())
+    newer = {name: value for name, value in network.items() if name in ADDED_LATER}
+    return stored | {"network": newer | stored["network"]}
 
 
 def _document(
