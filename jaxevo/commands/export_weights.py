@@ -59,9 +59,8 @@ def export_weights(console: Console, output: pathlib.Path) -> None:
 def _quantized(console: Console, classifier: Classifier, model: bytes) -> bytes:
     """The model in 8 bits; its accuracy is told beside that of the one it was made of."""
     from jaxevo.datasets import ReadOptions, open_dataset
-    from jaxevo.experiments.evaluation import load_tests
+    from jaxevo.experiments.evaluation import load_tests, trained_on_note
     from jaxevo.export import quantized, runtime
-    from jaxevo.run.words import known_note
 
     # Activations are measured on training images, accuracies on test images.
     dataset, form = FLAGS.dataset or classifier.source.dataset, classifier.form
@@ -69,7 +68,7 @@ def _quantized(console: Console, classifier: Classifier, model: bytes) -> bytes:
     source, where = classifier.source, FLAGS.data_dir
     tests = load_tests(source, form, dataset, data_dir=where, trained_before=True)
     test = next(iter(tests.values()))
-    if note := known_note(*source.content.count_known(test.images)):
+    if note := trained_on_note(classifier, tests):
         say(console, note)
     small = quantized.quantize(model, quantized.calibration_images(train.images))
     for name, each in (("float32", model), ("int8", small)):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.config.presets import ADDED_LATER
+from jaxevo.config.presets import complete
 from jaxevo.datasets import (
     METHODS,
     Images,
@@ -142,6 +142,15 @@ def load_tests(
     }
 
 
+def trained_on_note(classifier: Classifier, tests: Mapping[str, TestData]) -> str:
+    """A sentence on test images of `load_tests` that a network was trained on; or empty.
+
+    Its training images are known in its own form only.
+    """
+    own = tests[classifier.form.resize].images
+    return known_note(*classifier.source.content.count_known(own))
+
+
 def score_weights(
     folder: str,
     dataset: str | None = None,
@@ -172,7 +181,7 @@ def score_weights(
     )
     message(next(iter(tests.values())).summary.describe())
     images = {method: test.images for method, test in tests.items()}
-    if note := known_note(*classifier.source.content.count_known(images[classifier.form.resize])):
+    if note := trained_on_note(classifier, tests):
         message(note)
     accuracies = {method: [classifier.accuracy(test)] for method, test in images.items()}
     return _document(
@@ -329,8 +338,8 @@ def _completed(stored: Any) -> Any:
     """What claimed a folder, with the network's newer settings where an earlier version did."""
     if not isinstance(stored, dict) or not isinstance(stored.get("network"), dict):
         return stored
-    network = dataclasses.asdict(NetworkConfig())
-    newer = {name: value for name, value in network.items() if name in ADDED_LATER}
+    known = {field.name for field in dataclasses.fields(NetworkConfig)}
+    newer = {name: value for name, value in complete({}).items() if name in known}
     return stored | {"network": newer | stored["network"]}
 
 

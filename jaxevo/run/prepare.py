@@ -108,7 +108,7 @@ def make_task(
             )
         opened = open_dataset(config.data.dataset if data is None else data, data_dir).divided()
     else:
-        folder.check_usable()
+        folder.check_usable()  # before images are read and a lock is made
         preset = resolved
         opened = open_dataset(dataset if data is None else data, data_dir).divided()
         config = make_config(

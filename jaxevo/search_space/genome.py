@@ -170,10 +170,9 @@ class Genome:
         if self.layout is not None:
             # A kind of convolutions and a factor, if it has them, follow: "8x3 full *1".
             own = self.layout
-            words = [f"{own.channels}x{own.num_normal_cells}"]
-            words += [] if own.conv_kind is None else [own.conv_kind]
-            words += [] if own.channel_multiplier is None else [f"*{own.channel_multiplier}"]
-            keys.append(" ".join(words))
+            factor = f"*{own.channel_multiplier}" if own.channel_multiplier else None
+            words = (f"{own.channels}x{own.num_normal_cells}", own.conv_kind, factor)
+            keys.append(" ".join(filter(None, words)))
         return " / ".join(keys)
 
     @property
