@@ -24,7 +24,8 @@ from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.networks.onnx_network import INPUT
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Genome
-from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.source import Source
 
 try:
     import torch_network

@@ -41,8 +41,10 @@ from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.base import evolve as evolve_strategy
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
-from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.classifier import Classifier
 from jaxevo.training.engines import settle_engine
+from jaxevo.training.full_training import train_classifiers
+from jaxevo.training.source import Source
 
 
 def search(

@@ -10,7 +10,8 @@ from typing import Any
 from jaxevo.config import NetworkConfig
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
-from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.source import Source
 
 CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
 GENOME = Genome(CELL, CELL)

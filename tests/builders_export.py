@@ -11,7 +11,8 @@ from jaxevo.networks.baselines import Architecture
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.genome import Genome, Layout
 from jaxevo.search_space.variation import random_cell
-from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.source import Source
 
 
 def shaken_classifier(

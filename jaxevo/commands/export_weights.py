@@ -59,7 +59,7 @@ def export_weights(console: Console, output: pathlib.Path) -> None:
 def _quantized(console: Console, classifier: Classifier, model: bytes) -> bytes:
     """The model in 8 bits; its accuracy is told beside that of the one it was made of."""
     from jaxevo.datasets import ReadOptions, open_dataset
-    from jaxevo.experiments.evaluation import load_tests, trained_on_note
+    from jaxevo.experiments.scored_images import load_tests, trained_on_note
     from jaxevo.export import quantized, runtime
 
     # Activations are measured on training images, accuracies on test images.
@@ -67,7 +67,7 @@ def _quantized(console: Console, classifier: Classifier, model: bytes) -> bytes:
     train, _ = open_dataset(dataset, FLAGS.data_dir).divided().train.read(form, ReadOptions())
     source, where = classifier.source, FLAGS.data_dir
     tests = load_tests(source, form, dataset, data_dir=where, trained_before=True)
-    test = next(iter(tests.values()))
+    test = tests[form.resize]  # in the network's own form, as the training images are
     if note := trained_on_note(classifier, tests):
         say(console, note)
     small = quantized.quantize(model, quantized.calibration_images(train.images))

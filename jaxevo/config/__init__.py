@@ -1,5 +1,6 @@
 """Settings: frozen dataclasses, how they become flags, and what has a name of its own."""
 
+from jaxevo.config.data import RESIZE_METHODS, DataConfig
 from jaxevo.config.evolution import (
     LAYOUT_BOUNDS,
     MAX_LAYOUT,
@@ -9,14 +10,8 @@ from jaxevo.config.evolution import (
 )
 from jaxevo.config.fields import check_known, flatten, leaf_fields, replace
 from jaxevo.config.network import CONV_KINDS, NetworkConfig, TrainingConfig
-from jaxevo.config.search import (
-    ENGINES,
-    RESIZE_METHODS,
-    STRATEGY_KINDS,
-    DataConfig,
-    SearchConfig,
-    WorkerConfig,
-)
+from jaxevo.config.search import ENGINES, STRATEGY_KINDS, SearchConfig
+from jaxevo.config.workers import WorkerConfig
 
 __all__ = [
     "CONV_KINDS",

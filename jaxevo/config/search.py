@@ -1,13 +1,10 @@
-"""The settings of a whole search, of its data, and of the processes that evaluate its candidates.
-
-One frozen dataclass a concern; `SearchConfig` holds them together.
-"""
+"""The settings of a whole search: `SearchConfig` holds those of all its parts together."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 
+from jaxevo.config.data import DataConfig
 from jaxevo.config.evolution import LAYOUT_BOUNDS, MAX_LAYOUT, ColonyConfig, EvolutionConfig
 from jaxevo.config.fields import (
     check,
@@ -18,74 +15,11 @@ from jaxevo.config.fields import (
 )
 from jaxevo.config.network import NetworkConfig, TrainingConfig
 
-RESIZE_METHODS = ("stretch", "mnist_box")
-BACKGROUNDS = ("auto", "white", "black")
 STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided", "nsga2")
 COSTS = ("parameters", "multiply_adds")
 FITNESSES = ("accuracy", "likelihood", "speed")
 CLASS_WEIGHTS = ("none", "balanced")
 ENGINES = ("auto", "native", "universal", "compiled")
-
-
-@dataclasses.dataclass(frozen=True)
-class DataConfig:
-    """The images that are searched on, and their division."""
-
-    dataset: str = setting(
-        "digits",
-        "a data set's name, a folder of class folders, or an .npz, .csv or .parquet file",
-    )
-    train_examples: int = setting(
-        0, "train candidates on a stratified subset of this many images; 0: all"
-    )
-    validation_fraction: float = setting(
-        0.1,
-        "part of the training split that nothing is trained on: accuracy and likelihood are "
-        "measured there",
-    )
-    image_size: int = setting(
-        0, "resize images to this side in pixels; 0: as they are, if they are alike and small"
-    )
-    resize: str = setting(
-        "stretch",
-        "how: stretched, or as MNIST's digits lie in their frame (box of 20/28, centred by mass)",
-        RESIZE_METHODS,
-    )
-    pixel_range: str = setting(
-        "", "stored values of black and of white, such as 0,4095; empty: the training images tell"
-    )
-    background: str = setting(
-        "auto",
-        "what transparent pixels lie on; auto: where the training images keep their contrast",
-        BACKGROUNDS,
-    )
-    skip_unreadable: bool = setting(False, "leave image files out that cannot be read")
-
-    def __post_init__(self) -> None:
-        check_at_least(self, 0, "train_examples", "image_size")
-        check(
-            0 < self.validation_fraction < 1,
-            "validation_fraction",
-            self.validation_fraction,
-            rule="it lies in (0, 1)",
-        )
-        check_choice(self, "resize")
-        check_choice(self, "background")
-        check(
-            not self.pixel_range or _rises(self.pixel_range),
-            "pixel_range",
-            self.pixel_range,
-            rule="write the value of black, then the larger one of white, such as 0,255",
-        )
-
-
-def _rises(text: str) -> bool:
-    """True if a text is two numbers with a comma, the second larger."""
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        return False
-    return -math.inf < low < high < math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,83 +235,3 @@ class SearchConfig:
     def budget_spent(self, trainings: int) -> bool:
         """True if so many trainings of candidates end the search."""
         return 0 < self.max_trainings <= trainings
-
-
-@dataclasses.dataclass(frozen=True)
-class WorkerConfig:
-    """Settings of evaluating candidates in processes, on this machine or on a cluster.
-
-    No result depends on them, so a run may go on with other ones.
-    """
-
-    workers: int = setting(
-        0,
-        "processes that evaluate candidates, so that one that dies takes nothing along; 0: this "
-        "process. Several work at once on the first generation and on retraining, and with a lag "
-        "all the time",
-    )
-    cluster: str = setting(
-        "",
-        "a Ray cluster whose nodes evaluate candidates: local, one of this machine's cores; auto, "
-        "the one that runs here; or its head's address, such as 10.0.0.1:6379 (extra ray)",
-    )
-    gpus_per_candidate: float = setting(
-        0.0, "GPUs of a cluster's node that a candidate gets: a whole number or 1/n; 0: none"
-    )
-    candidate_timeout: float = setting(
-        0.0, "seconds after which a worker's candidate is given up; 0: never"
-    )
-    worker_memory_limit: int = setting(
-        0, "MiB of memory that a worker may have; 0: as much as there is"
-    )
-    candidates_per_worker: int = setting(
-        100, "candidates after which a worker is replaced by a fresh one"
-    )
-
-    def __post_init__(self) -> None:
-        check_at_least(self, 0, "workers", "candidate_timeout", "worker_memory_limit")
-        check_at_least(self, 0, "gpus_per_candidate")
-        check_at_least(self, 1, "candidates_per_worker")
-        for name in ("candidate_timeout", "worker_memory_limit"):
-            limit = getattr(self, name)
-            check(
-                self.apart or not limit,
-                name,
-                limit,
-                rule="only a worker can be ended; give --workers=1 or more, or --cluster",
-            )
-        check(
-            not (self.workers and self.cluster),
-            "workers",
-            self.workers,
-            rule=f"the nodes of --cluster={self.cluster} evaluate candidates; give either",
-        )
-        gpus = self.gpus_per_candidate
-        check(
-            not gpus or bool(self.cluster),
-            "gpus_per_candidate",
-            gpus,
-            rule="only a cluster divides GPUs; give --cluster",
-        )
-        share = 1 / gpus if 0 < gpus < 1 else gpus
-        check(
-            abs(share - round(share)) < 1e-3,
-            "gpus_per_candidate",
-            gpus,
-            rule="a candidate gets whole GPUs or 1/n of one, such as 0.5",
-        )
-
-    @property
-    def apart(self) -> bool:
-        """True if candidates are evaluated in other processes."""
-        return self.workers > 0 or bool(self.cluster)
-
-    def check(self, config: SearchConfig) -> None:
-        """Raises `InputError` if the search cannot be evaluated so."""
-        check(
-            not self.apart or config.candidates_per_step == 1,
-            "cluster" if self.cluster else "workers",
-            self.cluster or self.workers,
-            rule=f"candidates_per_step={config.candidates_per_step} trains several candidates in "
-            "one process; use either",
-        )

@@ -7,42 +7,34 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.config.presets import complete
 from jaxevo.datasets import (
-    METHODS,
     Images,
-    InputForm,
     ReadOptions,
-    TestData,
     TrainData,
     count_duplicates,
-    load_scored_data,
     load_training_data,
-    open_dataset,
     same_dataset,
-    was_trained_on,
 )
 from jaxevo.datasets.splits import training_subset
-from jaxevo.datasets.values import BYTES
-from jaxevo.errors import InputError
-from jaxevo.files import read_json, write_json
-from jaxevo.intervals import summarize
+from jaxevo.experiments.claim import claim_folder
+from jaxevo.experiments.scored_images import load_tests, trained_on_note
+from jaxevo.experiments.scores import document_lines, score_document
 from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.words import duplicates_note, known_note
-from jaxevo.run.workdir import TRAINING, Workdir
+from jaxevo.run.words import duplicates_note
+from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
-from jaxevo.seeds import STREAMS
-from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.classifier import Classifier
 from jaxevo.training.engines import describe_engine, settle_engine
+from jaxevo.training.full_training import train_classifiers
 from jaxevo.training.model_card import write_card
+from jaxevo.training.source import Source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,71 +78,6 @@ class EvaluationTask:
     train: TrainData | None = None
 
 
-def load_tests(
-    source: Source,
-    form: InputForm,
-    dataset: str,
-    *,
-    data_dir: str | None = None,
-    options: ReadOptions | None = None,
-    trained_before: bool = False,
-) -> dict[str, TestData]:
-    """Test images by the way they were resized.
-
-    Images of other data and of another size come in both ways, as that decides much.
-
-    Args:
-        source: What the network was trained on.
-        form: How any image becomes its input.
-        dataset: The data to score.
-        data_dir: Folder with published files.
-        options: How the data's images are to be understood.
-        trained_before: Images of the name that was trained on may have changed since. Where they
-            come without a test split, another fifth would be the test: they are refused then.
-
-    Raises:
-        InputError: The images cannot be used, or have changed.
-    """
-    methods: Sequence[str] = (form.resize,)
-    own = same_name = same_dataset(dataset, source.dataset)
-    # Know images by their content under another name, or again.
-    if trained_before or not same_name:
-        same_images = was_trained_on(
-            dataset, data_dir, form=form, train_digest=source.content.digest, options=options
-        )
-        own = own or same_images
-        changed = same_name and not same_images and bool(source.content.digest)
-        if changed and open_dataset(dataset, data_dir).whole:
-            raise InputError(
-                f"{dataset} has other images than those the network was trained on, of which its "
-                "test images may be some: give test images of their own by another dataset"
-            )
-    if not own:
-        # Both ways of resizing, unless the images have the size of the inputs already.
-        sides = open_dataset(dataset, data_dir).train.pixels.measure(BYTES).sides
-        methods = methods if sides == ((form.height, form.width),) else METHODS
-    return {
-        method: load_scored_data(
-            dataset,
-            data_dir,
-            form=dataclasses.replace(form, resize=method),
-            class_names=source.class_names,
-            trained_on=dataset if own else source.dataset,
-            options=options,
-        )
-        for method in methods
-    }
-
-
-def trained_on_note(classifier: Classifier, tests: Mapping[str, TestData]) -> str:
-    """A sentence on test images of `load_tests` that a network was trained on; or empty.
-
-    Its training images are known in its own form only.
-    """
-    own = tests[classifier.form.resize].images
-    return known_note(*classifier.source.content.count_known(own))
-
-
 def score_weights(
     folder: str,
     dataset: str | None = None,
@@ -184,7 +111,7 @@ def score_weights(
     if note := trained_on_note(classifier, tests):
         message(note)
     accuracies = {method: [classifier.accuracy(test)] for method, test in images.items()}
-    return _document(
+    return score_document(
         classifier.source,
         dataset,
         classifier.builder,
@@ -305,7 +232,7 @@ def _train_and_score(
             classifier.save(kept)
             saved = classifier
     tested_on = task.tested_on or task.trained_on
-    document = _document(
+    document = score_document(
         source, tested_on, builder, model=task.model, accuracies=accuracies, tests=tests
     )
     if saved and kept:
@@ -314,77 +241,3 @@ def _train_and_score(
         card = settings["training"] | {"training images": settings["train_images"]}
         write_card(kept, saved, results, training=card | {"seed": task.seeds[0]})
     return document | settings | {"engine": engine, "training_seconds": seconds}
-
-
-def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
-    """Claims the folder for this training, or checks that it already belongs to it.
-
-    Raises `InputError`.
-    """
-    if folder.is_symlink() or Workdir(folder).config.exists():
-        raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = {**settings, "streams": STREAMS}
-    document = folder / TRAINING
-    if not document.exists():
-        write_json(document, settings)
-    elif _completed(read_json(document)) != json.loads(json.dumps(settings)):
-        raise InputError(
-            f"{folder} holds another training (see {document}); give another --workdir"
-        )
-
-
-def _completed(stored: Any) -> Any:
-    """What claimed a folder, with the network's newer settings where an earlier version did."""
-    if not isinstance(stored, dict) or not isinstance(stored.get("network"), dict):
-        return stored
-    known = {field.name for field in dataclasses.fields(NetworkConfig)}
-    newer = {name: value for name, value in complete({}).items() if name in known}
-    return stored | {"network": newer | stored["network"]}
-
-
-def _document(
-    source: Source,
-    tested_on: str,
-    builder: NetworkBuilder,
-    *,
-    model: Architecture,
-    accuracies: Mapping[str, list[float]],
-    tests: Mapping[str, Images],
-) -> dict[str, Any]:
-    size = builder.complexity(model)
-    scores = [
-        {"resize": method, **summarize(values, len(tests[method]))}
-        for method, values in accuracies.items()
-    ]
-    document = describe(model) | {
-        "trained_on": source.dataset,
-        "tested_on": tested_on,
-        "parameters": size.parameters,
-        "multiply_adds": size.multiply_adds,
-        "scores": scores,
-    }
-    if isinstance(model, Genome):
-        document["network"] = dataclasses.asdict(network_settings(model, builder.network))
-    return document
-
-
-def document_lines(document: Mapping[str, Any]) -> list[str]:
-    """The results in words."""
-    lines = []
-    for score in document["scores"]:
-        low, high = score["interval"]
-        number = len(score["accuracies"])
-        of = ""
-        spread = ""
-        if number > 1:
-            of = " of seeds and images"
-            spread = f", standard deviation {score['std']:.2%} over {number} seeds"
-        resized = f" resized by {score['resize']}" if len(document["scores"]) > 1 else ""
-        lines.append(
-            f"trained on {document['trained_on']}, tested on {document['tested_on']}{resized} "
-            f"({score['images']:,} images): {score['mean']:.2%} "
-            f"(95 % interval{of} {low:.2%} to {high:.2%}{spread})"
-        )
-    sizes = f"{document['parameters']:,} parameters, {document['multiply_adds']:,} multiply-adds"
-    return [*lines, sizes]

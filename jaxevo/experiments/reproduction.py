@@ -19,8 +19,9 @@ from rich.console import Console
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import Images, load_training_data
-from jaxevo.experiments.evaluation import claim_folder, load_tests
+from jaxevo.experiments.claim import claim_folder
 from jaxevo.experiments.parts import PartFailedError
+from jaxevo.experiments.scored_images import load_tests
 from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture, Baseline, describe
@@ -34,9 +35,11 @@ from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import load, shipped_path
-from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.classifier import Classifier
 from jaxevo.training.engines import device_name, settle_engine, with_engine
 from jaxevo.training.fit import DivergedError
+from jaxevo.training.full_training import train_classifiers
+from jaxevo.training.source import Source
 from jaxevo.versions import changed_versions, versions
 
 

@@ -34,8 +34,9 @@ from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import dumps
 from jaxevo.seeds import baseline_seed, final_seed, kept_seed
 from jaxevo.strategies.individual import Individual
-from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.classifier import Classifier
 from jaxevo.training.model_card import write_card
+from jaxevo.training.source import Source
 
 # What a training may raise that is not the winner's: a loss that is not finite, and XLA's errors.
 _FAILURES = (ArithmeticError, MemoryError, RuntimeError)

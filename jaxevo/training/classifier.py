@@ -1,4 +1,4 @@
-"""Trained networks: trained fully, saved in a folder, read back, and scored.
+"""Trained networks: saved in a folder, read back, and used.
 
 The folder has all that is needed to use a network again.
 """
@@ -9,17 +9,16 @@ import dataclasses
 import functools
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.datasets import Content, Images, InputForm
+from jaxevo.config import NetworkConfig
+from jaxevo.datasets import Images, InputForm
 from jaxevo.datasets.class_names import map_classes
-from jaxevo.datasets.splits import training_subset
-from jaxevo.errors import InputError, printable
+from jaxevo.errors import InputError
 from jaxevo.files import home_expanded, write_bytes
 from jaxevo.networks.baselines import Architecture, describe, from_description
 from jaxevo.networks.builder import NetworkBuilder, set_weights, split
@@ -28,73 +27,20 @@ from jaxevo.search_space.genome import Genome
 from jaxevo.training import archive
 from jaxevo.training.checkpoints import (
     CheckpointError,
-    Checkpoints,
     flatten,
     load_weights,
     save_weights,
     unflatten,
 )
-from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import make_full_engine
-from jaxevo.training.fit import fit
 from jaxevo.training.inputs import check_images, class_numbers
 from jaxevo.training.onnx_model import onnx_model
 from jaxevo.training.predictor import Predictor
+from jaxevo.training.source import Source
 from jaxevo.training.trainer import Trainer
 
 _BATCH_SIZE = 64  # of scoring
 # Sizes are products of settings, which take long for numbers of many digits.
 _MAX_SETTING = 10**12
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """The data that a network was trained on.
-
-    Attributes:
-        dataset: A name, or the path at the time.
-        class_names: In the order of the network's outputs.
-        resize: How images of another size were resized; says no more than `form`.
-        form: How any image becomes an input; None in weights of before version 0.3.
-        content: Of the training images, by which they are known elsewhere.
-    """
-
-    dataset: str
-    class_names: tuple[str, ...]
-    resize: str
-    form: InputForm | None = None
-    content: Content = Content()
-
-    def to_json(self) -> dict[str, Any]:
-        """A document of plain values, read back by `from_json`."""
-        document: dict[str, Any] = {
-            "dataset": self.dataset,
-            "class_names": list(self.class_names),
-            "resize": self.resize,
-        }
-        if self.form is not None:
-            document |= {"input": self.form.to_json()} | self.content.to_json()
-        return document
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any], image_shape: tuple[int, int, int]) -> Source:
-        """Reads a document of `to_json`, which may come from a stranger.
-
-        A document of another form raises one of several errors.
-        """
-        names = tuple(printable(str(name)) for name in document["class_names"])
-        form = None
-        if "input" in document:
-            form = InputForm.from_json(document["input"])
-            if form.image_shape != image_shape or form.resize != document["resize"]:
-                raise ValueError("the input form is not that of its images")
-        return cls(
-            printable(str(document["dataset"])),
-            names,
-            printable(str(document["resize"])),
-            form,
-            Content.from_json(document),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,56 +251,3 @@ def _restore(
     model: Architecture, builder: NetworkBuilder, source: Source, weights: dict[str, np.ndarray]
 ) -> Classifier:
     return Classifier.of(model, builder, source, network=load_network(builder, model, weights))
-
-
-def train_classifiers(
-    model: Architecture,
-    builder: NetworkBuilder,
-    train: Images,
-    *,
-    source: Source,
-    config: TrainingConfig,
-    seeds: Sequence[int],
-    engine: str = "auto",
-    train_examples: int = 0,
-    folder: pathlib.Path | None = None,
-    on_epoch: Callable[[int, int, float], None] = lambda seed, epoch, loss: None,
-    message: Callable[[str], None] = lambda text: None,
-) -> Iterator[tuple[Classifier, float]]:
-    """Trains a classifier fully for each seed, all by one compiled program.
-
-    Args:
-        model: What to train.
-        builder: Builds its network.
-        train: The images.
-        source: Where they are from.
-        config: The training.
-        seeds: Of the trainings.
-        engine: What `engines.settle_engine` gives for the folder.
-        train_examples: Each seed draws a stratified subset of so many images anew; 0 takes all.
-        folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of
-            the same arguments. No other training may use it.
-        on_epoch: Told of seed, epochs done and loss.
-        message: Told of checkpoints that cannot be used.
-
-    Yields:
-        Each classifier, and the seconds of its training. Raises `DivergedError`.
-    """
-    trains = make_full_engine(engine, model, builder, batch_size=config.batch_size)
-    everything = TrainingData.of(train)
-    for seed in seeds:
-        # Draw the subset and the initial weights of this seed, and train.
-        subset = training_subset(train.labels, train_examples, seed)
-        prepared = trains.prepare(model, (seed,))
-        trained = fit(
-            prepared,
-            everything.with_subset(subset),
-            config,
-            seed=(seed,),
-            checkpoints=Checkpoints(folder / f"seed{seed}") if folder else None,
-            identity={"seed": seed},
-            on_epoch=functools.partial(on_epoch, seed),
-            message=message,
-        )
-        network = trains.network(model, trained.state.weights)
-        yield Classifier.of(model, builder, source, network=network), trained.seconds

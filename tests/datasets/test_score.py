@@ -23,9 +23,11 @@ from jaxevo.datasets import (
     was_trained_on,
 )
 from jaxevo.errors import InputError
-from jaxevo.experiments.evaluation import load_tests, score_weights
+from jaxevo.experiments.evaluation import score_weights
+from jaxevo.experiments.scored_images import load_tests
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.source import Source
 
 pytestmark = pytest.mark.usefixtures("offline")
 PIXELS, LABELS = make_images(50, (8, 8)), make_labels(50, 2)

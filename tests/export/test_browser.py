@@ -24,7 +24,9 @@ from jaxevo.config import TrainingConfig
 from jaxevo.datasets import InputForm, load_training_data
 from jaxevo.networks.baselines import Baseline
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.full_training import train_classifiers
+from jaxevo.training.source import Source
 
 pytest.importorskip("onnx", reason="needs the extra export")
 

@@ -17,7 +17,8 @@ from jaxevo.errors import InputError
 from jaxevo.extras import need
 from jaxevo.networks.baselines import Baseline
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.source import Source
 
 onnx = pytest.importorskip("onnx", reason="needs the extra export")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra export")

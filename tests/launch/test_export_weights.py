@@ -6,10 +6,12 @@ import pathlib
 
 import numpy as np
 import pytest
-from builders_classifiers import fresh_classifier
+from builders_classifiers import BUILDER, CLASSES, GENOME, fresh_classifier
 from launching import launch
 
-from jaxevo.datasets import load_test_data
+from jaxevo.datasets import InputForm, load_test_data
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.source import Source
 
 pytest.importorskip("onnx", reason="needs the extra export")
 pytest.importorskip("onnxruntime", reason="needs the extra export")
@@ -49,6 +51,34 @@ def test_a_network_is_written_in_8_bits_too(
     images = load_test_data("digits").images
     found = runtime.probabilities((folder / "small.onnx").read_bytes(), images)
     np.testing.assert_allclose(found, fresh_classifier().predict_proba(images), atol=0.1)
+
+
+def test_other_data_are_scored_in_the_networks_own_form(
+    folder: pathlib.Path, launch_environment: dict[str, str]
+):
+    # Larger images of other data, of any brightness, in a box and stretched.
+    rng = np.random.default_rng(0)
+    images = (rng.random((60, 12, 12)) * rng.random((60, 1, 1)) * 256).astype(np.uint8)
+    data = {"x_train": images[:20], "y_train": np.arange(20) % 10, "x_test": images[20:]}
+    np.savez(folder / "other.npz", **data, y_test=np.zeros(40, np.int64))
+    form, stretch = InputForm(8, 8, 1, resize="mnist_box"), InputForm(8, 8, 1)
+    boxed, stretched = (
+        load_test_data(str(folder / "other.npz"), form=each).images for each in (form, stretch)
+    )
+    # A network of images in a box, which prefers no class.
+    network, source = BUILDER.build(GENOME), Source("digits", CLASSES, "mnist_box", form)
+    classifier = Classifier.of(GENOME, BUILDER, source, network=network)
+    network.head_bias.set_value(-np.log(classifier.predict_inputs(boxed)).mean(0))
+    classifier = Classifier.of(GENOME, BUILDER, source, network=network)
+    classifier.save(folder / "boxed")
+    # Its own predictions are the labels; it has others for stretched images.
+    labels = classifier.predict_inputs(boxed).argmax(-1)
+    assert (labels != classifier.predict_inputs(stretched).argmax(-1)).any()
+    np.savez(folder / "other.npz", **data, y_test=labels)
+    args = ("--weights=boxed", "--dataset=other.npz", "--format=onnx", "--quantize=int8")
+    done = export(folder, launch_environment, *args, "--output=boxed.onnx")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "test accuracy 100.00% (40 images)" in done.stdout.splitlines()[1]
 
 
 WRONG_USES = [

@@ -19,7 +19,9 @@ from jaxevo.networks.baselines import BASELINES, Baseline, describe, from_descri
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
-from jaxevo.training.classifier import Classifier, Source, train_classifiers
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.full_training import train_classifiers
+from jaxevo.training.source import Source
 
 RESNET, SMALL = Baseline("resnet18"), Baseline("small_cnn")
 

@@ -20,7 +20,8 @@ from jaxevo.datasets import Images
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.genome import Genome, Layout
 from jaxevo.training.checkpoints import CheckpointError, load_weights
-from jaxevo.training.classifier import Classifier, train_classifiers
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.full_training import train_classifiers
 
 TRAINING = TrainingConfig(epochs=10, batch_size=16, learning_rate=3e-2)
 

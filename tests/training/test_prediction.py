@@ -15,7 +15,8 @@ from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training import predictor
-from jaxevo.training.classifier import Classifier, Source
+from jaxevo.training.classifier import Classifier
+from jaxevo.training.source import Source
 
 CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
 GENOME = Genome(CELL, CELL)

@@ -10,8 +10,8 @@ import pytest
 
 from jaxevo.datasets import Content, DataError, InputForm, ValueRange
 from jaxevo.errors import InputError
-from jaxevo.training.classifier import Source
 from jaxevo.training.inputs import check_images
+from jaxevo.training.source import Source
 
 FORM = InputForm(4, 5, 1, "mnist_box", ValueRange(0, 1), "white")
 SOURCE = Source("own.npz", ("cat", "dog"), "mnist_box", FORM, Content("ab" * 32, (3, 2**64 - 1)))

@@ -10,7 +10,7 @@ import pytest
 
 from jaxevo.config import NetworkConfig
 from jaxevo.errors import InputError
-from jaxevo.experiments.evaluation import claim_folder
+from jaxevo.experiments.claim import claim_folder
 
 
 def settings(**network: object) -> dict[str, object]:

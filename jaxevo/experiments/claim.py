@@ -1,0 +1,43 @@
+"""A folder of trainings belongs to one training with its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from jaxevo.config import NetworkConfig
+from jaxevo.config.presets import complete
+from jaxevo.errors import InputError
+from jaxevo.files import read_json, write_json
+from jaxevo.run.workdir import TRAINING, Workdir
+from jaxevo.seeds import STREAMS
+
+
+def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """Claims the folder for this training, or checks that it already belongs to it.
+
+    Raises `InputError`.
+    """
+    if folder.is_symlink() or Workdir(folder).config.exists():
+        raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {**settings, "streams": STREAMS}
+    document = folder / TRAINING
+    if not document.exists():
+        write_json(document, settings)
+    elif _completed(read_json(document)) != json.loads(json.dumps(settings)):
+        raise InputError(
+            f"{folder} holds another training (see {document}); give another --workdir"
+        )
+
+
+def _completed(stored: Any) -> Any:
+    """What claimed a folder, with the network's newer settings where an earlier version did."""
+    if not isinstance(stored, dict) or not isinstance(stored.get("network"), dict):
+        return stored
+    known = {field.name for field in dataclasses.fields(NetworkConfig)}
+    newer = {name: value for name, value in complete({}).items() if name in known}
+    return stored | {"network": newer | stored["network"]}
