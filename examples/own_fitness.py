@@ -8,7 +8,7 @@ import argparse
 
 import jaxevo
 from jaxevo.config import NetworkConfig
-from jaxevo.reports.summary import draw
+from jaxevo.reports.cell_text import draw
 from jaxevo.search_space.complexity import measure
 
 parser = argparse.ArgumentParser()

@@ -25,7 +25,7 @@ from rich.console import Console
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.errors import InputError, printable
-from jaxevo.reports import summary, terminal
+from jaxevo.reports import copies, summary, terminal
 from jaxevo.run.reader import Run, load_run
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
@@ -117,9 +117,9 @@ def main(_: Console) -> None:
     run = load_run(Workdir(pathlib.Path(FLAGS.workdir)))
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
-        summary.export_genome(run, shown, pathlib.Path(FLAGS.export_best))
+        copies.copy_genome(run, shown, pathlib.Path(FLAGS.export_best))
     if FLAGS.export_weights:
-        summary.export_weights(run, FLAGS.id, pathlib.Path(FLAGS.export_weights))
+        copies.copy_weights(run, FLAGS.id, pathlib.Path(FLAGS.export_weights))
     if FLAGS.plot:
         draw(run, pathlib.Path(FLAGS.plot))
     if FLAGS.report:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from jaxevo.reports import summary
+from jaxevo.reports.descent import beats_parents
 from jaxevo.reports.style import BAND, FITNESS, GREY, LIGHT, line, logarithmic, plain
 from jaxevo.run.reader import Run
 from jaxevo.strategies.individual import Individual
@@ -175,7 +176,7 @@ def _operators(axes: Axes, run: Run) -> None:
         x, y = [], []
         for low, high in zip(edges, edges[1:], strict=False):
             outcomes = [
-                summary.beats_parents(run, child)
+                beats_parents(run, child)
                 for child in children
                 if operator in child.operators and low <= child.generation < high
             ]

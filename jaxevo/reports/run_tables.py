@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from jaxevo.config import flatten
-from jaxevo.reports import summary
+from jaxevo.reports import descent, summary
 from jaxevo.reports.table import Table
 from jaxevo.run.front import front_document
 from jaxevo.run.reader import Run
@@ -44,7 +44,7 @@ class TimeShare(NamedTuple):
 
 def candidates(run: Run) -> list[Row]:
     """The candidates, the best first; of very many the best."""
-    line = {each.id for each in summary.ancestors(run, run.best.id)} if run.best else set()
+    line = {each.id for each in descent.ancestors(run, run.best.id)} if run.best else set()
     order = sorted(
         run.candidates.values(),
         key=lambda each: (math.inf if each.fitness is None else -each.fitness, each.id),
@@ -104,7 +104,7 @@ def operators(run: Run) -> Table:
             *(shortened(row.operator), str(row.applied)),
             *(str(row.beat_better_parent or ""), str(row.survived or "")),
         )
-        for row in summary.operator_success(run)
+        for row in descent.operator_success(run)
     ]
     columns = ("operator", "applied", "beat the better parent", "survived its generation")
     caption = "Operators, with 95 % intervals; a child counts for each of its operators"

@@ -8,22 +8,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-import shutil
 import statistics
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from jaxevo import config as configs
-from jaxevo.errors import InputError, printable
-from jaxevo.intervals import wilson_interval
+from jaxevo.errors import printable
+from jaxevo.reports import descent
 from jaxevo.run.changes import describe
 from jaxevo.run.reader import Run
 from jaxevo.run.records import PARTS, Candidate
 from jaxevo.run.words import accuracy_line, worth_lines
-from jaxevo.run.workdir import Workdir
-from jaxevo.search_space.genome import NUM_INPUTS, Cell
-from jaxevo.search_space.genome_files import dumps
 from jaxevo.strategies.individual import Individual
 
 
@@ -42,20 +37,6 @@ class Generation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rate:
-    """Successes with Wilson's 95 % interval of their probability."""
-
-    successes: int
-    trials: int
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        share = self.successes / self.trials
-        return f"{self.successes}/{self.trials} = {share:.0%} ({self.low:.0%} to {self.high:.0%})"
-
-
-@dataclasses.dataclass(frozen=True)
 class ClassScore:
     """How well the winner knows a class."""
 
@@ -63,19 +44,6 @@ class ClassScore:
     images: int
     accuracy: float | None  # None for a class without images
     taken_for: dict[str, int]  # images by class, the most frequent first
-
-
-@dataclasses.dataclass(frozen=True)
-class OperatorSuccess:
-    """Outcome of the individuals an operator helped to make.
-
-    Each individual counts for all of its operators, a failed one as worse.
-    """
-
-    operator: str
-    applied: int
-    beat_better_parent: Rate | None  # None without parents
-    survived: Rate | None  # to the next generation, of those whose generation is complete
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,48 +149,6 @@ def generations(run: Run) -> list[Generation]:
     return rows
 
 
-def operator_success(run: Run) -> list[OperatorSuccess]:
-    """Outcomes of the individuals of each operator, the most often applied operator first."""
-    made: dict[str, list[Individual]] = {}
-    for candidate in run.candidates.values():
-        for operator in dict.fromkeys(candidate.individual.operators):
-            made.setdefault(operator, []).append(candidate.individual)
-    rows = []
-    for operator, individuals in sorted(made.items(), key=lambda item: (-len(item[1]), item[0])):
-        beat = _rate(beats_parents(run, child) for child in individuals if child.parents)
-        decided = [child for child in individuals if child.generation < run.replay.generation]
-        survived = _rate(child.id in run.records.survivors for child in decided)
-        rows.append(OperatorSuccess(operator, len(individuals), beat, survived))
-    return rows
-
-
-def beats_parents(run: Run, child: Individual) -> bool:
-    """True if a child is better than both parents, or its only one."""
-    parents = [run.candidates[parent].individual.fitness for parent in child.parents]
-    return child.fitness is not None and all(
-        value is not None and child.fitness > value for value in parents
-    )
-
-
-def _rate(outcomes: Iterable[bool]) -> Rate | None:
-    listed = list(outcomes)
-    if not listed:
-        return None
-    return Rate(sum(listed), len(listed), *wilson_interval(sum(listed), len(listed)))
-
-
-def ancestors(run: Run, of: int) -> list[Individual]:
-    """An individual and all that it descends from, by id."""
-    found = set()
-    waiting = {of}
-    while waiting:
-        found |= waiting
-        waiting = {
-            parent for known in waiting for parent in run.candidates[known].individual.parents
-        } - found
-    return [run.candidates[known].individual for known in sorted(found)]
-
-
 def class_scores(run: Run) -> list[ClassScore]:
     """How well the winner knows each class, by the images that its result was measured on.
 
@@ -288,79 +214,10 @@ def seconds(run: Run) -> dict[str, dict[str, float]]:
     )
 
 
-def draw(cell: Cell) -> list[str]:
-    """A cell as text, a line a node.
-
-    Nodes are ordered by depth, the longest way from the input; the output's states follow.
-    """
-    depth = cell.depths()
-    # Both inputs are one tensor.
-    names = ["input" if s < NUM_INPUTS else f"node {s - NUM_INPUTS}" for s in range(len(depth))]
-    calls = {
-        s: [f"{op}({names[i]})" for i, op in n.operands]
-        for s, n in enumerate(cell.nodes, NUM_INPUTS)
-    }
-    width = max(len(left) for left, _ in calls.values()) + 1
-    lines = []
-    shown = 0
-    for s in sorted(calls, key=lambda s: (depth[s], s)):
-        label = f"depth {depth[s]}" if depth[s] > shown else ""
-        lines.append(
-            f"{label:<8}  {names[s]:<7} = concat( {calls[s][0] + ',':<{width}} {calls[s][1]} )"
-        )
-        shown = depth[s]
-    outputs = ", ".join(names[s] for s in cell.unused_states())
-    return [*lines, f"{'output':<17} = " + (f"concat( {outputs} )" if "," in outputs else outputs)]
-
-
-def export_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None:
-    """Writes an individual's genome file, that of the winner as the search does at its end.
-
-    Raises `InputError` where there is a file, or no individual.
-    """
-    if shown is None:
-        raise InputError(
-            f"{run.path} has no individual with a fitness yet, so there is nothing to export"
-        )
-    metadata = run.candidates[shown.id].metadata(run.config.data.dataset, run.config.seed)
-    if run.result and run.result.id == shown.id:
-        metadata |= {"retrained_fitness": run.result.retrained_fitness}
-        if run.result.test_accuracy is not None:
-            metadata |= {"test_accuracy": run.result.test_accuracy}
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(dumps(shown.genome, metadata))
-    except FileExistsError:
-        raise InputError(f"{path} exists already; give the genome file another name") from None
-
-
-def export_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
-    """Copies the trained network of an individual, by default of the winner, to a new folder.
-
-    Raises `InputError` if the network is not kept, or where there is something.
-    """
-    result = run.result
-    kept = [] if result is None else [result.id, *(each.id for each in result.kept)]
-    wanted = known if known is not None or result is None else result.id
-    if wanted not in kept:
-        of = "" if wanted is None else f" of individual {wanted}"
-        listed = f"those of {', '.join(map(str, kept))} are" if kept else "the run is incomplete"
-        raise InputError(
-            f"{run.path} has no trained weights{of}: {listed}; "
-            "jaxevo search --continue --keep=... keeps more"
-        )
-    workdir = Workdir(run.path)
-    source = workdir.best_weights if wanted == kept[0] else workdir.weights(wanted)
-    if path.exists():
-        raise InputError(f"{path} exists already; give the folder of weights another name")
-    workdir.check_inside()
-    shutil.copytree(source, path, symlinks=True)
-
-
 def document(run: Run, shown: Individual | None) -> dict[str, Any]:
     """All of the above as plain values for JSON, with `shown`'s genome and lineage."""
     best = run.best
-    lists = (run.replay.population, [] if shown is None else ancestors(run, shown.id))
+    lists = (run.replay.population, [] if shown is None else descent.ancestors(run, shown.id))
     population, lineage = (
         [individual.to_dict() | _sizes(run, individual) for individual in those] for those in lists
     )
@@ -379,7 +236,7 @@ def document(run: Run, shown: Individual | None) -> dict[str, Any]:
         "population": population,
         "individual": None if shown is None else shown.to_dict() | _sizes(run, shown),
         "lineage": lineage,
-        "operators": [dataclasses.asdict(row) for row in operator_success(run)],
+        "operators": [dataclasses.asdict(row) for row in descent.operator_success(run)],
         "stagnation": [dataclasses.asdict(event) for event in run.replay.events],
         "retrainings": [retraining.to_dict() for retraining in run.records.retrainings],
         "failures": failures(run),

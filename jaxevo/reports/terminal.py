@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from jaxevo.reports import summary
+from jaxevo.reports import descent, summary
+from jaxevo.reports.cell_text import draw
 from jaxevo.run.reader import Run
 from jaxevo.run.words import percent
 from jaxevo.run.workdir import Workdir
@@ -145,7 +146,7 @@ def print_population(run: Run, console: Console) -> None:
 
 
 def print_events(run: Run, console: Console) -> None:
-    success = summary.operator_success(run)
+    success = descent.operator_success(run)
     rates = [
         (row.operator, row.applied, row.beat_better_parent or "", row.survived or "")
         for row in success
@@ -226,4 +227,4 @@ def print_cells(genome: Genome, of: str, console: Console) -> None:
     if genome.layout is not None:
         console.print(f"\nLAYOUT OF {of}  {genome.layout.describe()}")
     for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
-        console.print(f"\n{kind.upper()} CELL OF {of}", *summary.draw(cell), sep="\n")
+        console.print(f"\n{kind.upper()} CELL OF {of}", *draw(cell), sep="\n")

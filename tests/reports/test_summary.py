@@ -1,16 +1,12 @@
-"""What a run's records say: hand-worked tables, cells as text, and the exported genome."""
+"""What a run's records say: hand-worked tables."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-import pathlib
 
 import numpy as np
 import pytest
 from builders_runs import (
-    GENOME,
     LAST,
     RESULT,
     SMALL,
@@ -22,28 +18,11 @@ from builders_runs import (
 
 from jaxevo.config import EvolutionConfig, SearchConfig, replace
 from jaxevo.errors import InputError
-from jaxevo.reports import summary
+from jaxevo.reports import copies, descent, summary
 from jaxevo.reports.summary import ClassScore, Generation
 from jaxevo.run.changes import change_run
 from jaxevo.run.confusion import Confusion
 from jaxevo.run.reader import load_run
-from jaxevo.run.workdir import Workdir
-from jaxevo.search_space import genome_files
-from jaxevo.search_space.genome import Cell, Node, Op
-
-
-def interval(successes: int, trials: int) -> tuple[float, float]:
-    """Wilson's formula."""
-    z, p = 1.959963984540054, successes / trials
-    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
-    low, high = (
-        (p + z * z / (2 * trials) + side * half) / (1 + z * z / trials) for side in (-1, 1)
-    )
-    return low, high
-
-
-def as_tuple(rate: summary.Rate | None) -> tuple | None:
-    return None if rate is None else dataclasses.astuple(rate)
 
 
 def test_generations_of_the_table(tmp_path):
@@ -55,29 +34,12 @@ def test_generations_of_the_table(tmp_path):
     ]
 
 
-def test_operator_success_of_the_table(tmp_path):
-    rows = summary.operator_success(load_run(write_run(tmp_path, table_records())))
-    expected = {  # beaten and survived: only generations 0 and 1 are complete
-        "crossover": (3, (1, 3), (1, 2)),
-        "random": (3, None, (2, 3)),
-        "op_mutation": (2, (1, 2), (1, 1)),
-    }
-    assert [row.operator for row in rows] == list(expected)
-    for row in rows:
-        applied, *rates = expected[row.operator]
-        assert row.applied == applied
-        for rate, counts in zip((row.beat_better_parent, row.survived), rates, strict=True):
-            assert as_tuple(rate) == (
-                None if counts is None else pytest.approx((*counts, *interval(*counts)))
-            )
-
-
 def test_population_lineage_failures_and_seconds_of_the_table(tmp_path):
     run = load_run(write_run(tmp_path, table_records()))
     assert [member.id for member in run.replay.population] == [3, 5, 2]
     assert run.records.survivors == {0, 2, 3}
     lineages = {
-        of: [individual.id for individual in summary.ancestors(run, of)] for of in run.candidates
+        of: [individual.id for individual in descent.ancestors(run, of)] for of in run.candidates
     }
     assert lineages == {0: [0], 1: [1], 2: [2], 3: [0, 2, 3], 4: [0, 2, 3, 4], 5: [0, 2, 3, 5]}
     assert summary.failures(run) == {"diverged": 1}
@@ -150,28 +112,6 @@ def test_what_classes_are_taken_for(tmp_path):
     assert summary.class_scores(run) == []
 
 
-KEPT = {"id": 3, "retrained_fitness": 0.6, "validation_accuracy": 0.7, "parameters": 10}
-
-
-def test_weights_that_are_kept_are_exported(tmp_path):
-    workdir = write_run(tmp_path / "run", [*table_records(), individual_record(LAST)])
-    with pytest.raises(InputError, match="no trained weights: the run is inc"):
-        summary.export_weights(load_run(workdir), None, tmp_path / "none")
-    for folder in (workdir.best_weights, workdir.weights(3)):
-        folder.mkdir(parents=True)
-        (folder / "weights").write_text(folder.name)
-    workdir.result.write_text(json.dumps(RESULT | {"kept": [KEPT]}))
-    run = load_run(workdir)
-    for known, name in ((None, "best"), (2, "best"), (3, "3")):
-        summary.export_weights(run, known, tmp_path / f"of {known}")
-        assert (tmp_path / f"of {known}" / "weights").read_text() == name
-    with pytest.raises(InputError, match="of 3 exists already; give the folder of weights another"):
-        summary.export_weights(run, 3, tmp_path / "of 3")
-    with pytest.raises(InputError, match="no trained weights of individual 4: those of 2, 3 are; "):
-        summary.export_weights(run, 4, tmp_path / "of 4")
-    assert not (tmp_path / "of 4").exists()
-
-
 def test_the_header_tells_whether_the_search_was_worth_it(tmp_path):
     workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
     told = {"no_baseline": "too\nsmall", "first_id": 3, "first_fitness": 0.5}
@@ -184,11 +124,11 @@ def test_the_header_tells_whether_the_search_was_worth_it(tmp_path):
 def test_an_empty_and_a_torn_history(tmp_path):
     run = load_run(write_run(tmp_path / "empty", []))
     assert run.best is None and run.find(None) is None
-    assert summary.generations(run) == summary.operator_success(run) == []
+    assert summary.generations(run) == descent.operator_success(run) == []
     assert summary.state(run) == "incomplete: in generation 0 of 2, 0 candidates known"
     assert json.loads(json.dumps(summary.document(run, None)))["individual"] is None
     with pytest.raises(InputError, match="nothing to export"):
-        summary.export_genome(run, run.best, tmp_path / "best.json")
+        copies.copy_genome(run, run.best, tmp_path / "best.json")
     torn = load_run(write_run(tmp_path / "torn", table_records(), tail='{"kind": "ind'))
     assert list(torn.candidates) == [*range(6)]
 
@@ -197,7 +137,7 @@ def test_a_run_of_one_generation(tmp_path):
     config = SearchConfig(evolution=EvolutionConfig(population_size=2, num_generations=0))
     run = load_run(write_run(tmp_path, table_records()[:3], config))
     assert run.replay.done and len(summary.generations(run)) == 1
-    assert [row.operator for row in summary.operator_success(run)] == ["random"]
+    assert [row.operator for row in descent.operator_success(run)] == ["random"]
 
 
 def test_nodes_are_told_with_what_they_did(tmp_path):
@@ -220,57 +160,3 @@ def test_text_of_a_record_cannot_control_the_terminal(tmp_path):
     assert summary.failures(load_run(write_run(tmp_path, records))) == {
         "red \\x1b[31m\\nand \\ud800": 1
     }
-
-
-def test_drawing():
-    nodes = (
-        Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),
-        Node((2, 0), (Op.MAX_POOL_3X3, Op.CONV_5X5)),
-        Node((1, 1), (Op.CONV_7X7, Op.AVG_POOL_3X3)),
-        Node((3, 4), (Op.IDENTITY, Op.IDENTITY)),
-        Node((0, 4), (Op.IDENTITY, Op.CONV_3X3)),
-        Node((5, 2), (Op.CONV_3X3, Op.CONV_3X3)),
-    )
-    assert summary.draw(Cell(nodes)) == [
-        "depth 1   node 0  = concat( conv_3x3(input),      identity(input) )",
-        "          node 2  = concat( conv_7x7(input),      avg_pool_3x3(input) )",
-        "depth 2   node 1  = concat( max_pool_3x3(node 0), conv_5x5(input) )",
-        "          node 4  = concat( identity(input),      conv_3x3(node 2) )",
-        "depth 3   node 3  = concat( identity(node 1),     identity(node 2) )",
-        "depth 4   node 5  = concat( conv_3x3(node 3),     conv_3x3(node 0) )",
-        "output            = concat( node 4, node 5 )",
-    ]
-    assert summary.draw(Cell(nodes[:1]))[-1] == "output            = node 0"
-
-
-def export(workdir: Workdir, path: pathlib.Path, known: int | None = None) -> None:
-    run = load_run(workdir)
-    summary.export_genome(run, run.find(known), path)
-
-
-def test_the_exported_genome_file(tmp_path):
-    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
-    export(workdir, tmp_path / "best_so_far.json")
-    metadata = {"dataset": "digits", "seed": 0, "id": 3, "parameters": 10, "search_fitness": 0.7}
-    assert genome_files.load(tmp_path / "best_so_far.json") == (GENOME, metadata)
-    workdir.result.write_text(json.dumps(RESULT))
-    export(workdir, tmp_path / "winner.json")
-    winner = metadata | {
-        "id": 2,
-        "search_fitness": 0.6,
-        "retrained_fitness": 0.62,
-        "test_accuracy": 0.55,
-    }
-    assert genome_files.load(tmp_path / "winner.json") == (GENOME, winner)
-    untested = dict.fromkeys(("test_accuracy", "test_interval", "test_images"))
-    workdir.result.write_text(json.dumps(RESULT | untested))
-    export(workdir, tmp_path / "untested.json")
-    del winner["test_accuracy"]
-    assert genome_files.load(tmp_path / "untested.json") == (GENOME, winner)
-    with pytest.raises(InputError, match="winner.json exists already"):
-        export(workdir, tmp_path / "winner.json")
-    # Of any individual, a failed one too, only its own figures.
-    for known, fitness in ((1, None), (5, 0.65)):
-        export(workdir, tmp_path / f"{known}.json", known)
-        own = metadata | {"id": known, "search_fitness": fitness}
-        assert genome_files.load(tmp_path / f"{known}.json") == (GENOME, own)
