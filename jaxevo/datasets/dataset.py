@@ -14,7 +14,8 @@ from jaxevo.datasets.base import DataError
 from jaxevo.datasets.images import Images
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.pixels import Measured, Pixels, Progress
-from jaxevo.datasets.splits import fixed_test_part
+from jaxevo.datasets.splits import TEST_FRACTION, fixed_test_part
+from jaxevo.datasets.summary import DataSummary
 from jaxevo.datasets.values import ValueRange, parse_range
 
 _LARGEST_OWN = 256  # pixels a side; larger images are made smaller unless an image_size is given
@@ -149,6 +150,30 @@ class Dataset:
         if self.test is None:
             raise DataError(f"{self.name} has no test images: give some")
         return self.test()
+
+    def summarize(
+        self,
+        form: InputForm,
+        notes: tuple[str, ...],
+        *,
+        num_train: int,
+        num_validation: int = 0,
+        validation_from: str = "",
+        test_from: str = "",
+    ) -> DataSummary:
+        """The summary of the data, whose images were read in this form."""
+        own = f"a fixed {TEST_FRACTION:.0%} of the images" if self.fixed_test else "the data's own"
+        return DataSummary(
+            self.name,
+            num_train,
+            num_validation,
+            self.num_test,
+            self.class_names,
+            validation_from,
+            test_from or own,
+            form,
+            notes,
+        )
 
 
 def make_form(measured: Measured, image_size: int, resize: str) -> tuple[InputForm, str]:

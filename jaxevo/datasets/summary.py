@@ -57,3 +57,13 @@ def _describe_classes(names: tuple[str, ...]) -> str:
         return f"{number} classes (0 to {number - 1})"
     more = ", ..." if number > _SHOWN else ""
     return printable(f"{number} classes ({', '.join(names[:_SHOWN])}{more})")
+
+
+def skipped_note(names: tuple[str, ...]) -> tuple[str, ...]:
+    """A note on files that were passed over; none if there are none."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        (f"passed over: {len(names)} files that cannot be read ({', '.join(names[:3])}{more})",)
+        if names
+        else ()
+    )
