@@ -19,8 +19,9 @@ from rich.table import Table
 from jaxevo.config import NetworkConfig
 from jaxevo.export.runtime import open_session
 from jaxevo.machine import device_name
-from jaxevo.networks.baselines import Architecture, Baseline, SmallCNN
+from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.networks.hand_designed import SmallCNN
 from jaxevo.networks.onnx_network import INPUT
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Genome

@@ -164,11 +164,11 @@ def test_launchers_only_call_their_command():
 # Functions that JAX or pickle calls, always by position.
 BY_POSITION = {
     "jaxevo.networks.native": {"train_cell", "_train_forward"},
-    "jaxevo.networks.universal": {"_cell", "_cell_forward"},
+    "jaxevo.networks.universal_cell": {"train_cell", "_cell_forward"},
     "jaxevo.networks.universal_operands": {"_spatial_gradients", "_full", "_full_gradients"},
     "jaxevo.training.classifier": {"_restore"},
     "jaxevo.training.epoch": {"run_epoch", "predict_chunk"},
-    "jaxevo.training.predictor": {"_probabilities"},
+    "jaxevo.training.prediction": {"_probabilities"},
 }
 
 

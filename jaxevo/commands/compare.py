@@ -70,8 +70,9 @@ def main(console: Console) -> None:
         search_folder,
         write_comparison,
     )
+    from jaxevo.run.configuration import make_config
     from jaxevo.run.lag import settle_lag
-    from jaxevo.run.prepare import make_config, run_name
+    from jaxevo.run.prepare import run_name
     from jaxevo.run.workdir import Workdir
 
     preset = command.resolve_preset(FLAGS.preset, console)

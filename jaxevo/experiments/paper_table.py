@@ -15,6 +15,7 @@ from rich.console import Console
 from jaxevo.config import WorkerConfig
 from jaxevo.experiments.parts import HERE, Workplace, make_parts, making, shared_place
 from jaxevo.experiments.reproduction import Reproduction, TablePlan, search_name, training_name
+from jaxevo.experiments.table_rows import table_rows, write_table
 from jaxevo.networks.baselines import Architecture
 from jaxevo.reports import paper_tables
 from jaxevo.reports.paper_tables import LABELS, SEARCHED, DataPair
@@ -43,10 +44,10 @@ def reproduce(plan: TablePlan, console: Console, limits: WorkerConfig = HERE) ->
         for number, (model, task) in enumerate(parts):
             made.say(f"{LABELS[model]}, trained on {task.trained_on}, tested on {task.tested_on}")
             # Make the rows of this model, and write the table as far as it is made.
-            rows[number] = made.rows(model, task)
+            rows[number] = table_rows(made, model, task)
             for row in rows[number]:
                 made.say(f"  {paper_tables.sentence(row)}")
-            made.write([row for part in rows for row in part])
+            write_table(made, [row for part in rows for row in part])
         made.say(f"written: {plan.path}/{plan.table}.md, .html, .csv and .json")
 
 

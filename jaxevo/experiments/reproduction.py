@@ -1,7 +1,4 @@
-"""The paper's tables made again, beside the published figures.
-
-Missing trainings are carried out.
-"""
+"""The parts of the paper's tables: searches, trainings and scores, made where they are missing."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import dataclasses
 import functools
 import pathlib
 import shutil
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,14 +18,11 @@ from jaxevo.datasets import Images, load_training_data
 from jaxevo.experiments.claim import claim_folder
 from jaxevo.experiments.parts import PartFailedError
 from jaxevo.experiments.scored_images import load_tests
-from jaxevo.files import write_csv, write_json, write_text
-from jaxevo.intervals import summarize
+from jaxevo.files import write_json
 from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
-from jaxevo.reports.page import render_tables
 from jaxevo.reports.paper_tables import BUDGETS, SEARCHED, TABLES, DataPair
-from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner
@@ -40,7 +33,7 @@ from jaxevo.training.engines import device_name, settle_engine, with_engine
 from jaxevo.training.fit import DivergedError
 from jaxevo.training.full_training import train_classifiers
 from jaxevo.training.source import Source
-from jaxevo.versions import changed_versions, versions
+from jaxevo.versions import versions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,81 +110,12 @@ class Reproduction:
         classes = self.train[task.trained_on].class_names
         return NetworkBuilder(network, self.shape(task), len(classes))
 
-    def rows(self, model: str, task: DataPair) -> list[dict[str, Any]]:
-        """The rows of a model, one for each way of resizing the test images."""
-        row = paper_tables.published_row(model, task)
-        if model == "deepswarm":
-            return [row]
-        # Search the genome, and train the seeds, where that is missing.
-        folder = self.folder(model, task)
-        try:
-            architecture = self.architecture(model)
-            trained = self.fit(folder, architecture, task)
-        except (SearchFailedError, DivergedError, PartFailedError) as error:
-            return [row | {"seeds": len(self.seeds), "note": f"failed: {error}"}]
-        # Describe the model and its training, and score the seeds unless one failed.
-        notes = (self.provenance(model), row["note"], *_other_versions(trained))
-        row |= self.described(architecture, task, trained) | {
-            "note": "; ".join(filter(None, notes))
-        }
-        if failures := [each["failure"] for each in trained if each["failure"]]:
-            return [row | {"note": f"failed: {failures[0]}"}]
-        return [row | scores for scores in self.scores(folder, task)]
-
-    def described(
-        self, model: Architecture, task: DataPair, trained: list[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Sizes, and how it was trained."""
-        size = self.builder(task).complexity(model)
-        images = len(self.train[task.trained_on].images)
-        number = self.budget.train_examples or images
-        epochs = self.training.epochs
-        return {
-            **{
-                "parameters": size.parameters,
-                "multiply_adds": size.multiply_adds,
-                "seeds": len(self.seeds),
-            },
-            "training": f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {images:,} images",
-            "seconds": statistics.fmean(each["seconds"] for each in trained),
-            "device": ", ".join(sorted({each["device"] for each in trained})),
-        }
-
-    def scores(self, folder: pathlib.Path, task: DataPair) -> list[dict[str, Any]]:
-        """Accuracies of all seeds' weights, for each way of resizing the test images."""
-        scores = [self.score(folder, seed, task) for seed in self.seeds]
-        rows = []
-        for method, test in self.tests[task].items():
-            found = summarize([score[method] for score in scores], len(test))
-            low, high = found["interval"]
-            resize = method if len(self.tests[task]) > 1 else None
-            rows.append(
-                {
-                    "resize": resize,
-                    "mean": found["mean"],
-                    "std": found["std"],
-                    "low": low,
-                    "high": high,
-                }
-            )
-        return rows
-
     @functools.cache  # noqa: B019  the object lives as long as the process
     def architecture(self, model: str) -> Architecture:
         """Hand-designed, shipped, or what a search on MNIST finds."""
         if model in MODELS:
             return Baseline(model)
-        return self.search(model) if model in SEARCHED else _shipped(model)[0]
-
-    def provenance(self, model: str) -> str:
-        """Origin of a genome; nothing for hand-designed networks."""
-        if model in MODELS:
-            return ""
-        if model in SEARCHED:
-            number = self.search_config(model).num_candidates
-            return f"genome: the best of {number} candidates on mnist, preset {self.budget.preset}"
-        number = _shipped(model)[1]["provenance"]["candidates"]
-        return f"genome: shipped, one of the best of {number} candidates on mnist"
+        return self.search(model) if model in SEARCHED else shipped(model)[0]
 
     def search_config(self, model: str) -> SearchConfig:
         """The configuration of a model's search."""
@@ -327,61 +251,6 @@ class Reproduction:
             write_json(document, known | digests)
         return {method: known[method] for method in tests}
 
-    def write(self, rows: list[dict[str, Any]]) -> None:
-        """The table as far as it is made."""
-        caption = self.caption(rows)
-        path = self.path / self.plan.table
-        write_text(path.with_suffix(".md"), paper_tables.markdown(rows, caption))
-        title = f"The paper's table {self.plan.table}"
-        page = render_tables(title, caption, [paper_tables.table_of(rows)])
-        write_text(path.with_suffix(".html"), page)
-        write_csv(path.with_suffix(".csv"), rows)
-        write_json(path.with_suffix(".json"), {"caption": caption, "rows": rows})
-
-    def caption(self, rows: list[dict[str, Any]]) -> str:
-        """Budget, split and protocol."""
-        training = self.training
-        number = len(self.seeds)
-        devices = "; ".join(sorted({row["device"] for row in rows if row["device"]}))
-        lines = [
-            f"Table {self.plan.table} of the paper, budget {self.plan.budget}, "
-            f"recipe {self.plan.recipe}, on {devices}:",
-            f"{number} training{'s' * (number > 1)} of each model, batch {training.batch_size}, "
-            "Adam at",
-            f"{training.learning_rate:g}. All models are trained alike, on the training split (a "
-            "stratified part of it",
-            "where the remark says so) for a number of epochs that was fixed before; each trained "
-            "network is scored",
-            "once on the test split, and nothing is chosen by that. A genome is as good as the "
-            "search it comes from,",
-            "whose size the remark names. Intervals are 95 %: Wilson's over the test images for "
-            "one training; for",
-            "several, of both trainings and test images, which all trainings share.",
-        ]
-        # The networks of each data set, and whether its split is the official one.
-        tasks = {task.trained_on: task for task in self.table.tasks}
-        for name, task in tasks.items():
-            network = self.budget.networks[name]
-            lines.append(
-                f"Genomes' networks on {name}: D={network.channels}, N={network.num_normal_cells}."
-            )
-            if name == "svhn_cropped":
-                builder = dataclasses.replace(
-                    self.builder(task), network=paper_tables.SVHN_AS_WRITTEN
-                )
-                size = builder.complexity(self.architecture("evoA")).parameters
-                lines.append(
-                    "As the paper writes it (D=32, N=4, each normal cell thrice) EvoA would have "
-                    f"{size:,}"
-                )
-                lines.append("parameters there; of its sizes only those of D=32 and N=3 come near.")
-        tested = {
-            task.tested_on: len(next(iter(tests.values()))) for task, tests in self.tests.items()
-        }
-        for name, data in sorted(self.train.items()):
-            lines.append(paper_tables.unofficial(name, len(data.images), tested.get(name)))
-        return " ".join(filter(None, lines))
-
 
 def search_name(model: str) -> str:
     """The name of a model's search, and of its folder."""
@@ -398,12 +267,8 @@ def _checkpoints(folder: pathlib.Path) -> pathlib.Path:
     return folder / "checkpoints"
 
 
-def _shipped(model: str) -> tuple[Genome, dict[str, Any]]:
+def shipped(model: str) -> tuple[Genome, dict[str, Any]]:
+    """A shipped genome and what its file tells of it."""
     path = shipped_path(model)
     assert path is not None, f"{model}.json is part of the package"
     return load(path)
-
-
-def _other_versions(parts: list[dict[str, Any]]) -> list[str]:
-    """Versions with which finished parts were made, where other ones are here now."""
-    return sorted({f"trained with {change}" for part in parts for change in changed_versions(part)})

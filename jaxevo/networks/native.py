@@ -25,7 +25,8 @@ import numpy as np
 
 from jaxevo import machine
 from jaxevo.config import NetworkConfig
-from jaxevo.networks.universal import Moments, Outlet, UniversalCell, UniversalNetwork
+from jaxevo.networks.universal import UniversalCell, UniversalNetwork
+from jaxevo.networks.universal_cell import Moments, Outlet
 from jaxevo.networks.universal_encoding import EncodedCell
 from jaxevo.networks.universal_operands import Slots
 from jaxevo.search_space.genome import OPS

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from jaxevo.networks.baselines import Block, ConvBatchNorm, ResNet18, SmallCNN
 from jaxevo.networks.genome_network import CellModule, Network, Operand
+from jaxevo.networks.hand_designed import Block, ConvBatchNorm, ResNet18, SmallCNN
 from jaxevo.networks.onnx_graph import GraphBuilder
 from jaxevo.search_space.genome import Op
 

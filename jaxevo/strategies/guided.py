@@ -18,7 +18,7 @@ from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.predictor import OWN_SHARE, FitnessPredictor
+from jaxevo.strategies.linear_model import OWN_SHARE, FitnessPredictor
 
 PROPOSALS = 64  # genomes of which the model takes one
 RANDOM_SHARE = 0.5  # of the proposals; the others are offspring of the population

@@ -31,7 +31,7 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
     if config.strategy == "guided":
         # Here, as scikit-learn takes a second.
         from jaxevo.strategies.guided import GuidedEvolution
-        from jaxevo.strategies.predictor import OWN_SHARE
+        from jaxevo.strategies.linear_model import OWN_SHARE
 
         share = OWN_SHARE[config.fitness]
         return GuidedEvolution(*given, initial=initial, layouts=layouts, own_share=share)

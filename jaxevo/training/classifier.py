@@ -34,7 +34,7 @@ from jaxevo.training.checkpoints import (
 )
 from jaxevo.training.inputs import check_images, class_numbers
 from jaxevo.training.onnx_model import onnx_model
-from jaxevo.training.predictor import Predictor
+from jaxevo.training.prediction import Predictor
 from jaxevo.training.source import Source
 from jaxevo.training.trainer import Trainer
 

@@ -18,6 +18,7 @@ from jaxevo.config import WorkerConfig
 from jaxevo.experiments.paper_table import PartSetup, Training, reproduce
 from jaxevo.experiments.parts import HERE, make_parts, shared_place
 from jaxevo.experiments.reproduction import Reproduction, TablePlan
+from jaxevo.experiments.table_rows import table_rows
 from jaxevo.networks.baselines import Baseline
 from jaxevo.reports.paper_tables import DataPair
 from jaxevo.run.pool import Function, Job
@@ -85,7 +86,7 @@ def test_a_part_that_workers_could_not_make_is_not_tried_here(model, part, tmp_p
     plan = TablePlan("transfer", tmp_path / "run", data_dir=str(data))
     reproduction = Reproduction(plan, Console(quiet=True))
     reproduction.failed = {part: "its process ended by SIGSEGV, twice"}
-    (row,) = reproduction.rows(model, TASK)
+    (row,) = table_rows(reproduction, model, TASK)
     assert (row["mean"], row["seeds"]) == (None, 1)
     assert row["note"] == "failed: its process ended by SIGSEGV, twice"
 

@@ -24,9 +24,9 @@ from jaxevo.experiments.comparison import (
     write_comparison,
 )
 from jaxevo.experiments.parts import make_parts, shared_place
+from jaxevo.run.configuration import make_config
 from jaxevo.run.history import read_lines
 from jaxevo.run.pool import Function, Job
-from jaxevo.run.prepare import make_config
 from jaxevo.run.reader import load_run
 from jaxevo.run.workdir import Workdir
 

@@ -23,7 +23,8 @@ from jaxevo.networks import native, ops
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
 from jaxevo.networks.native import NativeCell, NativeNetwork
-from jaxevo.networks.universal import Outlet, UniversalCell, UniversalNetwork
+from jaxevo.networks.universal import UniversalCell, UniversalNetwork
+from jaxevo.networks.universal_cell import Outlet
 from jaxevo.networks.universal_encoding import encode
 from jaxevo.networks.universal_weights import from_network, to_network
 from jaxevo.search_space.genome import OPS, Cell, Genome, Node

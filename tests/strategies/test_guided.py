@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies import guided
 from jaxevo.strategies.base import Strategy
-from jaxevo.strategies.predictor import features
+from jaxevo.strategies.linear_model import features
 
 SETTINGS = {"population_size": 6, "num_offspring": 6, "num_generations": 5, "max_nodes": 6}
 

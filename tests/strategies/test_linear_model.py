@@ -12,7 +12,7 @@ from jaxevo.config.search import FITNESSES
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.search_space.variation import random_genome_of_any_size
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.predictor import OWN_SHARE, FitnessPredictor, features
+from jaxevo.strategies.linear_model import OWN_SHARE, FitnessPredictor, features
 
 SHARE = 0.2
 RNG = np.random.default_rng(0)

@@ -14,8 +14,8 @@ from jaxevo.config.presets import final_settings, preset
 from jaxevo.datasets import open_dataset
 from jaxevo.datasets.dataset import Dataset
 from jaxevo.run.changes import change_run
-from jaxevo.run.fitted import fit_to_machine, measured_rate, recorded_choice
 from jaxevo.run.prepare import make_task
+from jaxevo.run.quick_preset import fit_to_machine, measured_rate, recorded_choice
 from jaxevo.run.sizing import CHOSEN, Fitted
 
 
