@@ -42,7 +42,7 @@ from jaxevo.strategies.base import evolve as evolve_strategy
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 from jaxevo.training.classifier import Classifier
-from jaxevo.training.engines import settle_engine
+from jaxevo.training.engine_choice import settle_engine
 from jaxevo.training.full_training import train_classifiers
 from jaxevo.training.source import Source
 

@@ -29,7 +29,7 @@ from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Genome, Op
 from jaxevo.training.checkpoints import CheckpointError
-from jaxevo.training.engines import with_engine
+from jaxevo.training.engine_choice import with_engine
 
 NETWORK = {"channels": 2, "num_normal_cells": 1}
 TINY: dict[str, Any] = {

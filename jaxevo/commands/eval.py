@@ -255,7 +255,7 @@ def main(console: Console) -> None:
     begin = time.perf_counter()
     document = score_weights(console) if FLAGS.weights else train_and_score(console)
     from jaxevo.experiments.scores import document_lines
-    from jaxevo.training.engines import device_name
+    from jaxevo.training.engine_choice import device_name
 
     say(console, "\n".join(document_lines(document)))
     if FLAGS.latency:

@@ -170,7 +170,7 @@ def main(console: Console) -> None:
     from jaxevo.run.estimate import describe_estimate
     from jaxevo.run.progress import RunReporter
     from jaxevo.run.search import make_evaluator, make_remaining
-    from jaxevo.training.engines import describe_search_engine
+    from jaxevo.training.engine_choice import describe_search_engine
 
     if FLAGS.dry_run:
         say(console, describe_search_engine(task.config))

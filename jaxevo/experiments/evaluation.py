@@ -31,7 +31,7 @@ from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import network_settings
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.classifier import Classifier
-from jaxevo.training.engines import describe_engine, settle_engine
+from jaxevo.training.engine_choice import describe_engine, settle_engine
 from jaxevo.training.full_training import train_classifiers
 from jaxevo.training.model_card import write_card
 from jaxevo.training.source import Source
@@ -45,7 +45,7 @@ class EvaluationTask:
         model: The genome or hand-designed network.
         network: How a genome becomes a network.
         training: How it is trained.
-        engine: What trains it; see `training.engines.settle_engine`.
+        engine: What trains it; see `training.engine_choice.settle_engine`.
         trained_on: The data set trained on.
         tested_on: The data set whose test split is scored.
         data_dir: Folder with published files.

@@ -29,7 +29,7 @@ from jaxevo.run.search import find_winner
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.genome_files import load, shipped_path
 from jaxevo.training.classifier import Classifier
-from jaxevo.training.engines import device_name, settle_engine, with_engine
+from jaxevo.training.engine_choice import device_name, settle_engine, with_engine
 from jaxevo.training.fit import DivergedError
 from jaxevo.training.full_training import train_classifiers
 from jaxevo.training.source import Source

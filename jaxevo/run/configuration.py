@@ -20,7 +20,7 @@ from jaxevo.run.reader import read_config
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space import genome_files
 from jaxevo.strategies.registry import initial_genomes
-from jaxevo.training.engines import with_engine
+from jaxevo.training.engine_choice import with_engine
 
 ARRAYS = "arrays"  # their name in a configuration
 # Settings by which networks are other ones than those that a preset bounds.

@@ -37,7 +37,7 @@ from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import initial_genomes
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import describe_search_engine, device_name, with_engine
+from jaxevo.training.engine_choice import describe_search_engine, device_name, with_engine
 from jaxevo.versions import changed_versions
 
 

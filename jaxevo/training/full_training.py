@@ -42,7 +42,7 @@ def train_classifiers(
         source: Where they are from.
         config: The training.
         seeds: Of the trainings.
-        engine: What `engines.settle_engine` gives for the folder.
+        engine: What `engine_choice.settle_engine` gives for the folder.
         train_examples: Each seed draws a stratified subset of so many images anew; 0 takes all.
         folder: Takes a checkpoint of each seed between epochs, and gives it back to a later call of
             the same arguments. No other training may use it.

@@ -20,7 +20,7 @@ from jaxevo.intervals import accuracy_interval
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training.checkpoints import load_weights
-from jaxevo.training.engines import choose_engine
+from jaxevo.training.engine_choice import choose_engine
 from jaxevo.versions import versions
 
 CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))

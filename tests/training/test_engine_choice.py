@@ -7,7 +7,7 @@ import pytest
 from jaxevo.config import NetworkConfig, SearchConfig, replace
 from jaxevo.errors import InputError
 from jaxevo.networks import native
-from jaxevo.training.engines import choose_engine, describe_engine, device_name, with_engine
+from jaxevo.training.engine_choice import choose_engine, describe_engine, device_name, with_engine
 
 REASON = "no native kernels: install a compiler"
 

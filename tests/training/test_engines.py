@@ -16,12 +16,8 @@ from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.genome import Cell, Genome, Layout, Node, Op
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import (
-    CompiledEngine,
-    UniversalEngine,
-    choose_engine,
-    make_engine,
-)
+from jaxevo.training.engine_choice import choose_engine
+from jaxevo.training.engines import CompiledEngine, UniversalEngine, make_engine
 from jaxevo.training.fit import fit
 
 

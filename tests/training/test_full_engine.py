@@ -20,7 +20,7 @@ from jaxevo.networks.baselines import Baseline
 from jaxevo.networks.builder import split
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.classifier import Classifier
-from jaxevo.training.engines import choose_engine, settle_engine
+from jaxevo.training.engine_choice import choose_engine, settle_engine
 from jaxevo.training.full_training import train_classifiers
 
 NETWORK = BUILDER.network

@@ -14,7 +14,7 @@ from jaxevo.datasets import DataError, Images
 from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
-from jaxevo.training import predictor
+from jaxevo.training import prediction
 from jaxevo.training.classifier import Classifier
 from jaxevo.training.source import Source
 
@@ -62,7 +62,7 @@ def test_the_images_differ_in_class(expected):
 
 def test_few_images_are_not_filled_up_to_a_batch():
     def parts(number: int) -> list[tuple[int, int]]:
-        return [(part.start, part.stop) for part in predictor._parts(number)]
+        return [(part.start, part.stop) for part in prediction._parts(number)]
 
     assert parts(0) == []
     assert parts(2) == [(0, 1), (1, 2)]
