@@ -237,13 +237,17 @@ def row(
 def _against_others(
     values: np.ndarray, reference: np.ndarray, accuracy: np.ndarray
 ) -> dict[str, float]:
-    """Tau of one full training with the mean of the other seeds' trainings."""
+    """Tau and regret of one full training against the mean of the other seeds' trainings."""
     seeds = range(values.shape[1])
     found = {}
     for name, truth in (("tau", reference), ("tau_accuracy", accuracy)):
         taus = [tau(values[:, s], np.delete(truth, s, 1).mean(1)) for s in seeds]
         found[name] = float(np.mean(taus))
-    return found
+    regrets = []
+    for s in seeds:
+        final = np.delete(accuracy, s, 1).mean(1)
+        regrets.append(final.max() - final[values[:, s].argmax()])
+    return found | {"regret": float(np.mean(regrets))}
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

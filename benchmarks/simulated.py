@@ -91,7 +91,7 @@ def forest_features(genome: Genome) -> list[float]:
 
 
 def truth_of(line: dict[str, Any]) -> float:
-    """Minus the logarithm of a full training's cross entropy on all images that it has not seen."""
+    """Minus the logarithm of a full training's mean cross entropy on validation and test images."""
     both = (column(line["curve"], f"{kind}cross_entropy")[-1] for kind in ("", "test_"))
     return -float(np.log(max(1e-3, np.mean(list(both)))))
 
@@ -191,6 +191,7 @@ def _normal(text: str, count: int) -> np.ndarray:
 
 def search(landscape: Landscape, way: Way, seed: int, budget: int) -> float:
     """The true value of what a search would choose that spends so many epochs on candidates."""
+    # Of the preset only the populations and retrainings matter here, which no data set changes.
     settings = preset("quick", 1149, 8) | STRATEGIES[way.strategy]
     settings |= {"fitness": way.fitness, "seed": seed, "num_generations": 1000}
     settings |= {"racing": MARGIN if way.racing else 0.0}

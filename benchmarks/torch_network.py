@@ -144,7 +144,7 @@ class Training:
 
 
 def small_cnn(channels: tuple[int, ...], classes: int) -> nn.Module:
-    """As `jaxevo.networks.baselines.SmallCNN`."""
+    """As `jaxevo.networks.hand_designed.SmallCNN`."""
     layers, width = [], 1
     for each in channels:
         layers += [nn.Conv2d(width, each, 3, padding=1, bias=False), nn.BatchNorm2d(each)]

@@ -8,7 +8,7 @@ import argparse
 
 import jaxevo
 from jaxevo.config import NetworkConfig
-from jaxevo.reports.cell_text import draw
+from jaxevo.reports.cell_text import cell_lines
 from jaxevo.search_space.complexity import measure
 
 parser = argparse.ArgumentParser()
@@ -33,4 +33,4 @@ if __name__ == "__main__":
     settings = {"strategy": arguments.strategy, "num_generations": arguments.generations}
     best = jaxevo.evolve(fitness, **settings)
     print(f"fitness {best.fitness:.2f} with {parameters(best.genome):,} parameters")
-    print("\n".join(draw(best.genome.normal)))
+    print("\n".join(cell_lines(best.genome.normal)))

@@ -117,7 +117,7 @@ def main(_: Console) -> None:
     run = load_run(Workdir(pathlib.Path(FLAGS.workdir)))
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
-        copies.copy_genome(run, shown, pathlib.Path(FLAGS.export_best))
+        copies.write_genome(run, shown, pathlib.Path(FLAGS.export_best))
     if FLAGS.export_weights:
         copies.copy_weights(run, FLAGS.id, pathlib.Path(FLAGS.export_weights))
     if FLAGS.plot:

@@ -14,7 +14,7 @@ from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.opening import Data, open_dataset
 from jaxevo.datasets.resize import check_method
 from jaxevo.datasets.splits import split_off, stratified_subset
-from jaxevo.datasets.summary import DataSummary, skipped_note
+from jaxevo.datasets.summary import DataSummary, skipped_notes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ def load_search_data(
     rest, notes = np.arange(len(read.images)), list(read.notes)
     if opened.validation is not None:
         validation, skipped = opened.validation.read(read.form, options)
-        notes += skipped_note(skipped)
+        notes += skipped_notes(skipped)
         origin = "the data's own"
     else:
         what = f"the validation part of {opened.name}"
@@ -135,7 +135,7 @@ def load_training_data(
         )
         notes = (
             *notes,
-            *skipped_note(skipped),
+            *skipped_notes(skipped),
             f"{len(validation):,} validation images are trained on too",
         )
     summary = opened.summarize(read.form, notes, num_train=len(images))
@@ -171,7 +171,7 @@ def _read_train(
             f"{opened.name} has no readable training image of class {opened.class_names[lost[0]]}"
         )
     sizes = (note,) if note else ()
-    notes = (*sizes, *measured.notes, *opened.notes, *skipped_note(skipped))
+    notes = (*sizes, *measured.notes, *opened.notes, *skipped_notes(skipped))
     return _ReadTrain(images, form, notes)
 
 

@@ -11,7 +11,7 @@ from jaxevo.datasets.images import Images
 from jaxevo.datasets.input_form import InputForm
 from jaxevo.datasets.opening import Data, open_dataset, same_dataset
 from jaxevo.datasets.resize import check_method
-from jaxevo.datasets.summary import DataSummary, skipped_note
+from jaxevo.datasets.summary import DataSummary, skipped_notes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _read_test(
     images = Images(images.images, positions[images.labels])
     summary = opened.summarize(
         options.apply(form),
-        (*opened.notes, *skipped_note(skipped)),
+        (*opened.notes, *skipped_notes(skipped)),
         num_train=0,
         test_from=origin,
     )

@@ -59,8 +59,8 @@ def _describe_classes(names: tuple[str, ...]) -> str:
     return printable(f"{number} classes ({', '.join(names[:_SHOWN])}{more})")
 
 
-def skipped_note(names: tuple[str, ...]) -> tuple[str, ...]:
-    """A note on files that were passed over; none if there are none."""
+def skipped_notes(names: tuple[str, ...]) -> tuple[str, ...]:
+    """One note on files that were passed over; an empty tuple if there are none."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return (
         (f"passed over: {len(names)} files that cannot be read ({', '.join(names[:3])}{more})",)

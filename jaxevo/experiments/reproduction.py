@@ -115,7 +115,7 @@ class Reproduction:
         """Hand-designed, shipped, or what a search on MNIST finds."""
         if model in MODELS:
             return Baseline(model)
-        return self.search(model) if model in SEARCHED else shipped(model)[0]
+        return self.search(model) if model in SEARCHED else shipped_genome(model)[0]
 
     def search_config(self, model: str) -> SearchConfig:
         """The configuration of a model's search."""
@@ -267,7 +267,7 @@ def _checkpoints(folder: pathlib.Path) -> pathlib.Path:
     return folder / "checkpoints"
 
 
-def shipped(model: str) -> tuple[Genome, dict[str, Any]]:
+def shipped_genome(model: str) -> tuple[Genome, dict[str, Any]]:
     """A shipped genome and what its file tells of it."""
     path = shipped_path(model)
     assert path is not None, f"{model}.json is part of the package"

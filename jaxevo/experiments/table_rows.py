@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxevo.config.presets import MODELS
 from jaxevo.experiments.parts import PartFailedError
-from jaxevo.experiments.reproduction import Reproduction, shipped
+from jaxevo.experiments.reproduction import Reproduction, shipped_genome
 from jaxevo.files import write_csv, write_json, write_text
 from jaxevo.intervals import summarize
 from jaxevo.networks.baselines import Architecture
@@ -90,7 +90,7 @@ def _provenance(made: Reproduction, model: str) -> str:
     if model in SEARCHED:
         number = made.search_config(model).num_candidates
         return f"genome: the best of {number} candidates on mnist, preset {made.budget.preset}"
-    number = shipped(model)[1]["provenance"]["candidates"]
+    number = shipped_genome(model)[1]["provenance"]["candidates"]
     return f"genome: shipped, one of the best of {number} candidates on mnist"
 
 

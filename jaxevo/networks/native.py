@@ -2,8 +2,8 @@
 
 `kernels/` has the C++: a cell's forward and backward pass and prediction as custom calls of XLA,
 with the genome as their input. This module loads and registers them, and gives the network that
-calls them. Where they are not there (`unavailable_reason` says why), `universal` computes the same
-in JAX.
+calls them. Where they are not there (`unavailable_reason` says why), `universal_cell` computes the
+same in JAX.
 
 Any number of threads computes the same bits. Builds for different instruction sets add up vectors
 of different widths in different orders, so their results differ in rounding; `kernels_name` is

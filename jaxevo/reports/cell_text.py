@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxevo.search_space.genome import NUM_INPUTS, Cell
 
 
-def draw(cell: Cell) -> list[str]:
+def cell_lines(cell: Cell) -> list[str]:
     """A cell as text, a line a node.
 
     Nodes are ordered by depth, the longest way from the input; the output's states follow.

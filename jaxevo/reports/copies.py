@@ -1,4 +1,4 @@
-"""Copies of what a run found, in files and folders of a person's own."""
+"""Genome files and weights taken out of a run, for a person's own use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxevo.search_space.genome_files import dumps
 from jaxevo.strategies.individual import Individual
 
 
-def copy_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None:
+def write_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None:
     """Writes an individual's genome file, that of the winner as the search does at its end.
 
     Raises `InputError` where there is a file, or no individual.

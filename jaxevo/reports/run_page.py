@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jaxevo.errors import printable
 from jaxevo.files import write_text
 from jaxevo.reports import page, run_tables, summary
-from jaxevo.reports.cell_text import draw
+from jaxevo.reports.cell_text import cell_lines
 from jaxevo.reports.fitness_curve import fitness_curve
 from jaxevo.reports.run_tables import shortened
 from jaxevo.run.reader import Run
@@ -50,7 +50,7 @@ def write_report(run: Run, path: pathlib.Path) -> None:
 
     described = _descriptions(run)
     images = {
-        name: page.Picture.of(draw(), _CAPTIONS[name], described.get(name, _CAPTIONS[name]))
+        name: page.Picture.of(cell_lines(), _CAPTIONS[name], described.get(name, _CAPTIONS[name]))
         for name, draw in charts.pictures(run).items()
     }
     write_text(path, render_run(run, images))
@@ -138,7 +138,7 @@ def _cells(run: Run) -> dict[str, str]:
     if run.best is None:
         return {}
     kinds = zip(CELL_KINDS, run.best.genome.cells, strict=True)
-    return {kind: "\n".join(draw(cell)) for kind, cell in kinds}
+    return {kind: "\n".join(cell_lines(cell)) for kind, cell in kinds}
 
 
 def _descriptions(run: Run) -> dict[str, str]:

@@ -215,7 +215,7 @@ def seconds(run: Run) -> dict[str, dict[str, float]]:
 
 
 def document(run: Run, shown: Individual | None) -> dict[str, Any]:
-    """All of the above as plain values for JSON, with `shown`'s genome and lineage."""
+    """The run as plain values for JSON, with the genome and the lineage of `shown`."""
     best = run.best
     lists = (run.replay.population, [] if shown is None else descent.ancestors(run, shown.id))
     population, lineage = (

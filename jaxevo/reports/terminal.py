@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from jaxevo.reports import descent, summary
-from jaxevo.reports.cell_text import draw
+from jaxevo.reports.cell_text import cell_lines
 from jaxevo.run.reader import Run
 from jaxevo.run.words import percent
 from jaxevo.run.workdir import Workdir
@@ -227,4 +227,4 @@ def print_cells(genome: Genome, of: str, console: Console) -> None:
     if genome.layout is not None:
         console.print(f"\nLAYOUT OF {of}  {genome.layout.describe()}")
     for kind, cell in zip(CELL_KINDS, genome.cells, strict=True):
-        console.print(f"\n{kind.upper()} CELL OF {of}", *draw(cell), sep="\n")
+        console.print(f"\n{kind.upper()} CELL OF {of}", *cell_lines(cell), sep="\n")

@@ -1,4 +1,6 @@
-"""The choice of an engine: what `auto` means here, and what a folder's training goes on with."""
+"""The choice of an engine: what `auto` means here, what a folder's training goes on with, and how
+an engine and its device are called.
+"""
 
 from __future__ import annotations
 

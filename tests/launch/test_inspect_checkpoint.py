@@ -12,7 +12,7 @@ from builders_pages import Page
 from builders_runs import LAST, RESULT, individual_record, retraining, table_records, write_run
 from launching import launch
 
-from jaxevo.reports.cell_text import draw
+from jaxevo.reports.cell_text import cell_lines
 from jaxevo.run.confusion import Confusion
 from jaxevo.search_space import genome_files
 from jaxevo.search_space.genome import CELL_KINDS
@@ -122,7 +122,7 @@ def test_text_and_json(folder):
     assert "node 1: concat" in (folder / "of" / "run" / "cells.svg").read_text()
     evo_a = genome_files.find("evoA")[0]
     for name, cell in zip(CELL_KINDS, evo_a.cells, strict=True):
-        assert "\n".join([f"{name.upper()} CELL OF evoA.json", *draw(cell)]) in genome
+        assert "\n".join([f"{name.upper()} CELL OF evoA.json", *cell_lines(cell)]) in genome
         assert (
             f"{name.title()} cell: {cell.num_nodes} nodes (B = {cell.num_nodes})"
             in (folder / "of" / "genomes" / "evoA.svg").read_text()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxevo.reports.cell_text import draw
+from jaxevo.reports.cell_text import cell_lines
 from jaxevo.search_space.genome import Cell, Node, Op
 
 
@@ -15,7 +15,7 @@ def test_drawing():
         Node((0, 4), (Op.IDENTITY, Op.CONV_3X3)),
         Node((5, 2), (Op.CONV_3X3, Op.CONV_3X3)),
     )
-    assert draw(Cell(nodes)) == [
+    assert cell_lines(Cell(nodes)) == [
         "depth 1   node 0  = concat( conv_3x3(input),      identity(input) )",
         "          node 2  = concat( conv_7x7(input),      avg_pool_3x3(input) )",
         "depth 2   node 1  = concat( max_pool_3x3(node 0), conv_5x5(input) )",
@@ -24,4 +24,4 @@ def test_drawing():
         "depth 4   node 5  = concat( conv_3x3(node 3),     conv_3x3(node 0) )",
         "output            = concat( node 4, node 5 )",
     ]
-    assert draw(Cell(nodes[:1]))[-1] == "output            = node 0"
+    assert cell_lines(Cell(nodes[:1]))[-1] == "output            = node 0"

@@ -45,7 +45,7 @@ def test_weights_that_are_kept_are_exported(tmp_path):
 
 def export(workdir: Workdir, path: pathlib.Path, known: int | None = None) -> None:
     run = load_run(workdir)
-    copies.copy_genome(run, run.find(known), path)
+    copies.write_genome(run, run.find(known), path)
 
 
 def test_the_exported_genome_file(tmp_path):

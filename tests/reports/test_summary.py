@@ -128,7 +128,7 @@ def test_an_empty_and_a_torn_history(tmp_path):
     assert summary.state(run) == "incomplete: in generation 0 of 2, 0 candidates known"
     assert json.loads(json.dumps(summary.document(run, None)))["individual"] is None
     with pytest.raises(InputError, match="nothing to export"):
-        copies.copy_genome(run, run.best, tmp_path / "best.json")
+        copies.write_genome(run, run.best, tmp_path / "best.json")
     torn = load_run(write_run(tmp_path / "torn", table_records(), tail='{"kind": "ind'))
     assert list(torn.candidates) == [*range(6)]
 

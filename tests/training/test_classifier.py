@@ -13,7 +13,6 @@ import chex
 import numpy as np
 import pytest
 from builders_classifiers import BUILDER, CLASSES, GENOME, SOURCE, with_document
-from builders_training import compilations
 
 from jaxevo.config import TrainingConfig
 from jaxevo.datasets import Images
@@ -51,44 +50,6 @@ def saved(trained: list[Classifier], tmp_path_factory: pytest.TempPathFactory) -
     folder = tmp_path_factory.mktemp("classifier") / "best"
     trained[0].save(folder)
     return folder
-
-
-def test_seeds_share_a_program_and_nothing_else(
-    trained: list[Classifier], few_digits: tuple[Images, Images]
-):
-    first, second = trained
-    first.accuracy(few_digits[1])
-    with compilations() as compiled:
-        second.accuracy(few_digits[1])
-    assert compiled == []
-    assert weights_differ(first, second)
-    # Every epoch is told, and a seed's training does not depend on those before it.
-    told: list[tuple[int, int]] = []
-    (again,) = train(
-        few_digits[0], (4,), train_examples=100, on_epoch=lambda s, e, loss: told.append((s, e))
-    )
-    assert told == [(4, epoch) for epoch in range(1, 11)]
-    assert not weights_differ(second, again)
-
-
-def test_an_interrupted_training_goes_on_to_the_same_weights(
-    trained: list[Classifier], few_digits: tuple[Images, Images], tmp_path: pathlib.Path
-):
-    def interrupt(seed: int, epoch: int, loss: float) -> None:
-        if (seed, epoch) == (4, 2):
-            raise KeyboardInterrupt
-
-    arguments = {"train_examples": 100, "folder": tmp_path}
-    with pytest.raises(KeyboardInterrupt):
-        train(few_digits[0], (3, 4), on_epoch=interrupt, **arguments)
-    told: list[tuple[int, int]] = []
-    again = train(
-        few_digits[0], (3, 4), on_epoch=lambda s, e, loss: told.append((s, e)), **arguments
-    )
-    # The first seed was done; the second had a checkpoint after its first epoch at least.
-    assert told[0][0] == 4 and 1 < told[0][1] <= 3 and told[-1] == (4, 10)
-    for one, other in zip(trained, again, strict=True):
-        chex.assert_trees_all_equal(split(one.network)[1:], split(other.network)[1:])
 
 
 def test_what_is_loaded_is_what_was_saved(

@@ -1,14 +1,28 @@
-"""Which engine `auto` means, and what is said of it."""
+"""Which engine `auto` means, what a folder's training goes on with, and what is said of it."""
 
 from __future__ import annotations
 
+import json
+import pathlib
+
 import pytest
+from builders_classifiers import BUILDER, GENOME
 
 from jaxevo.config import NetworkConfig, SearchConfig, replace
 from jaxevo.errors import InputError
+from jaxevo.files import FileError
 from jaxevo.networks import native
-from jaxevo.training.engine_choice import choose_engine, describe_engine, device_name, with_engine
+from jaxevo.networks.baselines import Baseline
+from jaxevo.training.engine_choice import (
+    choose_engine,
+    describe_engine,
+    device_name,
+    settle_engine,
+    with_engine,
+)
 
+NETWORK = BUILDER.network
+SMALL_CNN = Baseline("small_cnn")
 REASON = "no native kernels: install a compiler"
 
 
@@ -50,3 +64,47 @@ def test_the_record_names_the_kernels_that_train(monkeypatch):
     monkeypatch.setattr(native, "kernels_name", lambda: "AVX2")
     assert device_name("native") == f"{device_name('universal')}, native AVX2"
     assert describe_engine("native", NetworkConfig()) == "engine native, AVX2"
+
+
+def test_the_folder_keeps_the_engine_that_its_training_began_with(tmp_path: pathlib.Path):
+    folder = tmp_path / "new"
+    assert settle_engine("universal", GENOME, NETWORK, folder=folder) == "universal"
+    assert json.loads((folder / "engine.json").read_text()) == {"engine": "universal"}
+    for name in ("auto", "universal"):
+        assert settle_engine(name, GENOME, NETWORK, folder=folder) == "universal"
+    with pytest.raises(InputError, match=f"{folder} holds a training by engine=universal"):
+        settle_engine("compiled", GENOME, NETWORK, folder=folder)
+
+
+def test_a_training_of_before_engines_were_recorded_goes_on_compiled(tmp_path: pathlib.Path):
+    (tmp_path / "seed3").mkdir()
+    assert settle_engine("auto", GENOME, NETWORK, folder=tmp_path) == "compiled"
+    with pytest.raises(InputError, match="holds a training by engine=compiled"):
+        settle_engine("universal", GENOME, NETWORK, folder=tmp_path)
+
+
+def test_auto_is_for_a_genome_what_it_is_in_a_search(tmp_path: pathlib.Path):
+    for network in (NETWORK, NetworkConfig(conv_kind="full"), NetworkConfig(precision="bfloat16")):
+        assert settle_engine("auto", GENOME, network) == choose_engine("auto", network)
+    assert settle_engine("auto", GENOME, NETWORK, folder=tmp_path) == choose_engine("auto", NETWORK)
+
+
+def test_a_hand_designed_model_is_compiled():
+    for name in ("auto", "compiled"):
+        assert settle_engine(name, SMALL_CNN, NETWORK) == "compiled"
+    with pytest.raises(InputError, match="engine=universal is for genomes; small_cnn has"):
+        settle_engine("universal", SMALL_CNN, NETWORK)
+
+
+def test_an_engine_that_cannot_train_the_network_is_refused(monkeypatch):
+    monkeypatch.setattr(native, "unavailable_reason", lambda: None)
+    with pytest.raises(InputError, match="float32 only, not in bfloat16; or use engine=universal"):
+        settle_engine("native", GENOME, NetworkConfig(precision="bfloat16"))
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"engine": 3}', '{"engine": "fast"}'])
+def test_a_damaged_record_is_refused_by_name(tmp_path: pathlib.Path, text: str):
+    (tmp_path / "engine.json").write_text(text)
+    with pytest.raises(InputError) as caught:
+        settle_engine("auto", GENOME, NETWORK, folder=tmp_path)
+    assert isinstance(caught.value, FileError) == (text != '{"engine": "fast"}')

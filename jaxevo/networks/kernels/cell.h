@@ -1,7 +1,7 @@
 // A cell of the universal network as C++ functions, without XLA: what `handlers.cc` calls and tests
 // can call as well. `cell.cc` implements it once for each instruction set; `select.cc` picks one.
 //
-// Letters, as in `jaxevo.networks.universal`: N images, H and W pixels, B slots for nodes, D
+// Letters, as in `jaxevo.networks.universal_cell`: N images, H and W pixels, B slots for nodes, D
 // channels of a cell, E channels of what reads the cell. All arrays are float32 and contiguous, the
 // last axis first in memory.
 
