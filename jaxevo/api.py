@@ -23,6 +23,7 @@ from jaxevo.config import (
     leaf_fields,
     replace,
 )
+from jaxevo.config.fields import unknown_setting
 from jaxevo.config.presets import RECIPES, search_settings
 from jaxevo.datasets import ReadOptions, load_training_data
 from jaxevo.errors import InputError
@@ -184,12 +185,12 @@ def split_settings(
     settings: Mapping[str, Any], recipe: str = "paper"
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """The network and the training of these settings, over a recipe. Raises `InputError`."""
-    fields = {
-        cls: leaf_fields(cls).keys() & settings.keys() for cls in (NetworkConfig, TrainingConfig)
-    }
-    if unknown := sorted(settings.keys() - set().union(*fields.values())):
-        raise InputError(f"unknown setting {unknown[0]!r}")
-    network, training = ({name: settings[name] for name in names} for names in fields.values())
+    known = [leaf_fields(cls).keys() for cls in (NetworkConfig, TrainingConfig)]
+    if unknown := sorted(settings.keys() - set().union(*known)):
+        raise unknown_setting(unknown[0], set().union(*known))
+    network, training = (
+        {name: value for name, value in settings.items() if name in names} for names in known
+    )
     final = SearchConfig().final_training
     trained = replace(final, recipe_settings(recipe) | training)
     return replace(NetworkConfig(), network), trained

@@ -7,6 +7,7 @@ setting has a flag name of its own; those of the final training begin with `fina
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import numbers
 import typing
@@ -99,7 +100,7 @@ def replace(config: Any, values: Mapping[str, Any]) -> Any:
     own: dict[str, Any] = {}
     for name, value in values.items():
         if name not in leaves:
-            raise InputError(f"unknown setting {name!r}")
+            raise unknown_setting(name, leaves)
         path, leaf = leaves[name]
         value = _of_type(name, value, type(leaf.default))
         if len(path) == 1:
@@ -113,6 +114,13 @@ def replace(config: Any, values: Mapping[str, Any]) -> Any:
             # It begins with the setting's name, which is the flag's but for this.
             raise InputError(f"{_prefix(group)}{error}") from None
     return dataclasses.replace(config, **own)
+
+
+def unknown_setting(name: str, known: Iterable[str]) -> InputError:
+    """The error of a setting that is not there, which names one that is written alike."""
+    alike = difflib.get_close_matches(name, known, 1)
+    remedy = f"is {alike[0]} meant?" if alike else "none here is written like it"
+    return InputError(f"unknown setting {name!r}: {remedy}")
 
 
 def _of_type(name: str, value: Any, kind: type) -> Any:

@@ -52,9 +52,9 @@ def rank_best(
 ) -> list[Individual]:
     """The best candidates, the winner first; fitness is the mean of their fresh trainings.
 
-    Trainings that the ledger knows are not done again. `evaluate` gives the result of the first
-    trial; the others follow. `ranked` is the strategy's order of evaluated individuals, which
-    decides who is trained again and, where nobody is, who wins.
+    Trainings that the ledger knows are not done again. `evaluate` takes trials and gives the result
+    of the first; it may begin the others, which follow. `ranked` is the strategy's order of
+    evaluated individuals, which decides who is trained again and, where nobody is, who wins.
     """
     best = _best_candidates(ledger, max(config.retrain_best, config.keep), ranked)
     best += _earlier_winners(ledger, best)

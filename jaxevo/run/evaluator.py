@@ -152,11 +152,11 @@ class Evaluator:
                 measured = batched.measure(trained, self.validation)
         share = {part: seconds / len(trials) for part, seconds in lap.items()}
         results = list(zip(measured, losses, strict=True))[: len(trials)]
-        evaluations = [_of_training(scores, loss) for scores, loss in results]
+        evaluations = [_evaluation_of(scores, loss) for scores, loss in results]
         return [dataclasses.replace(each, seconds=share) for each in evaluations]
 
     def evaluate(self, genome: Genome, seed: Seed, rival: Rival | None = None) -> Evaluation:
-        """Fitness of a genome after the search's training; never raises for a candidate.
+        """Trains a genome and measures it; a failure is returned, not raised.
 
         A training that falls behind its rival's ends early, and its mean loss is foretold.
         """
@@ -170,7 +170,7 @@ class Evaluator:
             loss = float(np.mean(losses))
             if rival is not None and len(losses) < self.config.training.epochs:
                 loss = rival.foretell(losses)
-            return dataclasses.replace(_of_training(scores, loss), losses=losses)
+            return dataclasses.replace(_evaluation_of(scores, loss), losses=losses)
         except DivergedError as error:
             return Evaluation(None, str(error))
         except _FAILURES as error:
@@ -180,7 +180,7 @@ class Evaluator:
     def train(
         self, genome: Genome, seed: Seed, rival: Rival | None = None
     ) -> tuple[Measurement, tuple[float, ...]]:
-        """Scores after the search's training and its losses; raises what that raises."""
+        """Trains a genome; its scores, and the loss of each epoch. Raises what `fit` raises."""
         config, margin = self.config.training, self.config.evolution.racing
 
         def behind(curve: Sequence[Epoch]) -> bool:
@@ -194,7 +194,7 @@ class Evaluator:
                 config,
                 seed=seed,
                 on_epoch=lambda epoch, loss: self.on_epoch(epoch, config.epochs),
-                enough=behind,
+                stop_after=behind,
             )
         with self.stopwatch.part("evaluate"):
             weights = trained.state.weights
@@ -202,8 +202,8 @@ class Evaluator:
         return scores, trained.losses
 
 
-def _of_training(scores: Measurement, loss: float) -> Evaluation:
-    """A loss that is not finite is a failure, and so is a last step that spoils the weights."""
+def _evaluation_of(scores: Measurement, loss: float) -> Evaluation:
+    """The evaluation of these scores; a failure if the loss or the cross entropy is not finite."""
     for what, value in (("loss", loss), ("validation cross entropy", scores.cross_entropy)):
         if not math.isfinite(value):
             return Evaluation(None, f"the {what} was {value}; a lower learning rate may help")

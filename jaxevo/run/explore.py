@@ -64,7 +64,8 @@ class Explorer:
         ledger: Takes the records, and knows those of earlier sessions.
         checkpoints: Take the strategy's state after each generation.
         complexity: Gives the sizes of a genome's network.
-        evaluate: Gives the result of the first trial; the others most likely follow.
+        evaluate: Takes trials and gives the result of the first. It may begin the others, which
+            most likely follow.
         labels: Classes of the validation images, `[M]`.
         reporter: Is told what happens.
         stopwatch: Is told the seconds that checkpoints take.
@@ -81,8 +82,8 @@ class Explorer:
     stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     out_of_time: Callable[[], bool] = lambda: False
     _failures_in_a_row: int = 0
-    _waiting: dict[int, tuple[str, Trial]] = dataclasses.field(default_factory=dict)  # by id
-    _saved: float = -math.inf  # the last candidate of the newest checkpoint
+    _trials_by_id: dict[int, tuple[str, Trial]] = dataclasses.field(default_factory=dict)  # by id
+    _last_saved: float = -math.inf  # the last candidate of the newest checkpoint
 
     def run(self) -> Strategy:
         """Evaluates what is missing; returns the strategy, which has been told everything.
@@ -96,8 +97,8 @@ class Explorer:
         # Tell all that is recorded, even if the search has ended: its last line may have been lost.
         self._record_stagnations(strategy)
         # The strategy is asked anew after each candidate, as it may draw another one then.
-        while (waiting := strategy.ask()) and not self._ended(waiting[0]):
-            self._tell(waiting, strategy)
+        while (waiting := strategy.ask()) and not self._stops_before(waiting[0]):
+            self._settle_first(waiting, strategy)
         candidates = list(self.ledger.candidates.values())
         if all(candidate.fitness is None for candidate in candidates):
             raise SearchFailedError(
@@ -105,10 +106,10 @@ class Explorer:
                 f"{candidates[-1].failure}; remove the cause and search in another workdir"
             )
         if self.config.evolution.racing:
-            self._say_what_racing_saved(candidates)
+            self._say_what_racing_last_saved(candidates)
         return strategy
 
-    def _say_what_racing_saved(self, candidates: Sequence[Candidate]) -> None:
+    def _say_what_racing_last_saved(self, candidates: Sequence[Candidate]) -> None:
         epochs = self.config.training.epochs
         trained = [len(each.losses) for each in candidates if each.losses and each.reused is None]
         early = sum(number < epochs for number in trained)
@@ -117,7 +118,7 @@ class Explorer:
             f"of {epochs * len(trained)} epochs"
         )
 
-    def _ended(self, candidate: Individual) -> bool:
+    def _stops_before(self, candidate: Individual) -> bool:
         """True if trainings or time are spent, or the accuracy that is enough is reached.
 
         A candidate that is recorded is always told to the strategy.
@@ -157,7 +158,7 @@ class Explorer:
             self.reporter.message(f"resuming: {len(known)} candidates are known already")
         return strategy
 
-    def _tell(self, waiting: list[Individual], strategy: Strategy) -> None:
+    def _settle_first(self, waiting: list[Individual], strategy: Strategy) -> None:
         """Evaluates the first candidate unless it is recorded, and tells the strategy."""
         candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
         known = self.ledger.candidates.get(candidate.id)
@@ -167,17 +168,17 @@ class Explorer:
                 "of the program draws; go on with the version that wrote it, or start in another "
                 "workdir"
             )
-        record = known or self._record(candidate, waiting)
+        record = known or self._evaluate_or_reuse(candidate, waiting)
         generation = strategy.generation
         strategy.tell(record.individual)
         self._record_stagnations(strategy)
         if known is not None:
             return
-        # A new candidate may complete a generation, after which the strategy is saved, but not so
-        # often that fewer candidates than are under way were added.
-        far = candidate.id >= self._saved + self.config.evolution.lag
+        # Save the strategy if this candidate completes a generation, and at least L candidates came
+        # since it was saved.
+        far = candidate.id >= self._last_saved + self.config.evolution.lag
         if strategy.generation > generation and far:
-            self._saved = candidate.id
+            self._last_saved = candidate.id
             with self.stopwatch.part("checkpoint"):
                 self.checkpoints.save(strategy.generation, strategy.state_dict())
         self.reporter.candidate(record, strategy)
@@ -185,7 +186,7 @@ class Explorer:
         if strategy.generation > generation:
             self._warn_if_at_chance(generation)
 
-    def _record(self, candidate: Individual, waiting: list[Individual]) -> Candidate:
+    def _evaluate_or_reuse(self, candidate: Individual, waiting: list[Individual]) -> Candidate:
         """Evaluates a candidate, or reuses an isomorphic one's fitness; adds it to the ledger."""
         size = self.complexity(candidate.genome)
         cost = self.config.cost(size.parameters, size.multiply_adds)
@@ -227,11 +228,11 @@ class Explorer:
         Each set of isomorphic candidates has one trial. There are no more trials than trainings
         that the search may still do.
         """
-        # Up to L wait, and all but one did so the last time.
-        known = self._waiting
-        self._waiting = {each.id: known.get(each.id) or self._trial(each) for each in waiting}
+        # Most of these waited the last time too, so their trials and keys are kept.
+        known = self._trials_by_id
+        self._trials_by_id = {each.id: known.get(each.id) or self._trial(each) for each in waiting}
         trials: dict[str, Trial] = {}
-        for key, trial in self._waiting.values():
+        for key, trial in self._trials_by_id.values():
             if not self.ledger.has_trained(key):
                 trials.setdefault(key, trial)
         allowed = self.config.max_trainings - self.ledger.trainings

@@ -57,13 +57,14 @@ def describe_lag(config: SearchConfig, limits: WorkerConfig) -> list[str]:
     workers = 2 if limits.cluster else limits.workers  # of a cluster two at least
     if evolution.mating_pool == "growing" and workers > evolution.lag:
         lines.append(
-            f"lag={evolution.lag} lets so many candidates train at once after the first "
-            "generation, and other processors wait; give --lag=, about twice the processors"
+            f"lag={evolution.lag} lets {evolution.lag} train at once after the first generation, "
+            "and other processors wait; give --lag=, about twice the processors"
         )
     if evolution.lag > max(1, _LARGE * config.num_candidates):
         share = evolution.lag / config.num_candidates
         lines.append(
             f"lag={evolution.lag} is {share:.0%} of {config.num_candidates} candidates, each of "
-            f"which is drawn without the results of so many: above {_LARGE:.0%} searches find less"
+            f"which is drawn without the results of the {evolution.lag - 1} before it: above "
+            f"{_LARGE:.0%} searches find less"
         )
     return lines

@@ -63,11 +63,11 @@ def make_task(
     settings = dict(settings or {})
     if time_limit is not None and not time_limit >= 0:
         raise InputError(f"time_limit={time_limit} is not possible: give seconds, 0 or more")
-    begun = SearchConfig()
+    defaults = SearchConfig()
     # Find the folder, whose default is named after data, preset and seed.
-    dataset = begun.data.dataset if data is None else dataset_name(data)
+    dataset = defaults.data.dataset if data is None else dataset_name(data)
     resolved = default_preset() if preset == "auto" else preset
-    default = default_workdir(dataset, resolved, settings.get("seed", begun.seed))
+    default = default_workdir(dataset, resolved, settings.get("seed", defaults.seed))
     path = default if workdir is None else pathlib.Path(home_expanded(workdir))
     folder = Workdir(path)
     limits = (
@@ -76,7 +76,7 @@ def make_task(
         else replace(WorkerConfig(), {"workers": workers})
     )
     settings = settle_lag(with_genomes(settings, folder), folder, limits)
-    # Make the configuration, anew or of that of the run, and open the data.
+    # Make the configuration, a new one or that of the run with changes, and open the data.
     fitted = None
     if continues:
         settings |= {} if data is None else {"dataset": dataset}
@@ -111,6 +111,8 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
+    # A person's own test images are read once and forgotten: a damaged one would else end the run
+    # after hours.
     if task.data.form is not None and not task.workdir.result.exists():
         options = dataclasses.replace(read_options(config.data), progress=on_image)
         opened.check_test(task.data.form, options)
@@ -141,7 +143,7 @@ def load_task(
         workers=workers or WorkerConfig(),
         time_limit=time_limit,
     )
-    # Refused before there is a folder: too few images, or no genome within the bounds.
+    # Only checks, before there is a folder: enough images, and a genome within the bounds.
     training_subset(images.train.labels, config.data.train_examples, config.seed)
     if fits := within_bounds(config, task.builder.complexity):
         make_strategy(config, fits).ask()

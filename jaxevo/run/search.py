@@ -2,7 +2,8 @@
 
 The same call resumes an interrupted run. Everything that happened is in the history, so such a run
 comes to the same end as an uninterrupted one. A task that `continues` carries a run beyond its end.
-The test images are loaded only after the last choice has been made.
+The test images are scored only after the last choice. (`prepare` has read a person's own ones
+before, to find damaged files early, and forgotten them.)
 """
 
 from __future__ import annotations
@@ -53,8 +54,7 @@ class Task:
     data_seconds: float = 0.0  # that loading the data took
     workers: WorkerConfig = WorkerConfig()
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
-    # The folder's run goes on with this configuration, where that is possible.
-    continues: bool = False
+    continues: bool = False  # the run in the folder, complete or not, takes this configuration
     fitted: Fitted | None = None  # what was chosen of the preset for this machine
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ def run_search(task: Task, reporter: Reporter) -> Result:
     """
     task = dataclasses.replace(task, config=with_engine(task.config))
     with _opened(task, reporter) as changes:
-        # A run that is complete is only read; before a change is settled, its result is not one.
+        # A complete run is only read. A result of before an unsettled change does not count.
         complete = load_run(task.workdir).result if task.workdir.result.exists() else None
         if complete is not None:
             return complete

@@ -1,7 +1,7 @@
 """What the training of a candidate is given: its genome, its seed, and a rival in a race.
 
-In a race a training ends as soon as it is behind that of the last survivor by more than the noise
-(after Maron and Moore 1994, *Hoeffding races*). JAX is not imported.
+In a race a training ends once its mean loss is above its rival's, the worst of the population, by
+more than a margin (after Maron and Moore 1994, *Hoeffding races*). JAX is not imported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ class Rival:
     loss: float  # mean over all epochs, foretold if it ended early itself
 
     def is_ahead(self, losses: Sequence[float], margin: float) -> bool:
-        """True if after as many epochs its mean loss is lower by more than this part of it."""
+        """True if the mean of `losses` is above this training's by more than the margin.
+
+        The margin is a part of this training's mean, over as many epochs.
+        """
         epochs = len(losses)
         known = epochs <= len(self.losses)
         return known and float(np.mean(losses)) > (1 + margin) * self._mean(epochs)

@@ -90,7 +90,7 @@ class Generational(abc.ABC):
         told = dataclasses.replace(candidate, fitness=fitness, cost=individual.cost)
         self._told[individual.id] = told
         while self._pending and (first := next(iter(self._pending))) in self._told:
-            # What is still to be drawn from the state before this one is drawn first.
+            # Candidates that must not know this fitness are drawn first.
             self._draw_ahead()
             del self._pending[first]
             self._enter(self._told.pop(first))

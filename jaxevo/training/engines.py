@@ -1,4 +1,4 @@
-"""Engines: each makes of a model what a `Trainer` trains, and gives the trained network back.
+"""Engines: each turns a model into a trainer with initial weights, and trained ones into a network.
 
 `UniversalEngine` has one program for all genomes, `NativeEngine` the same with cells in C++, and
 `CompiledEngine` one program for each model.
@@ -28,7 +28,7 @@ from jaxevo.training.trainer import Trainer
 
 
 class Engine(Protocol):
-    """Compiles genomes and prepares them for training."""
+    """Prepares genomes for training."""
 
     @property
     def stopwatch(self) -> Stopwatch:
@@ -40,7 +40,7 @@ class Engine(Protocol):
         ...
 
     def expect(self, genome: Genome, /, data: TrainingData) -> None:
-        """Takes note of the genome that `prepare` will get after the present training."""
+        """May begin to compile the program of a genome, which `prepare` will get after this one."""
         ...
 
     def network(self, genome: Genome, /, weights: Weights) -> Network:
@@ -156,7 +156,7 @@ class UniversalEngine:
         """Fills the universal network with fresh weights of the genome's own."""
         settings = self._settings(genome)
         universal = self._empty(settings)
-        # The same draws as the genome's own network has, put into its slots.
+        # Initial weights are those of the genome's own network, copied into the slots.
         from_network(universal, self.builder.build(genome, seed), genome)
         _, params, stats = split(universal)
         inputs = (encode(genome, self.max_nodes),)
@@ -184,7 +184,7 @@ class NativeEngine(UniversalEngine):
 def make_full_engine(
     name: str, model: Architecture, builder: NetworkBuilder, *, batch_size: int
 ) -> Any:
-    """The engine of a name for one model: a genome's cells have no more slots than it has nodes."""
+    """The named engine for one model; its cells have slots for this genome's nodes only."""
     if not isinstance(model, Genome):
         return CompiledEngine(builder, batch_size)
     max_nodes = max(cell.num_nodes for cell in model.cells)

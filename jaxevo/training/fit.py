@@ -32,7 +32,7 @@ class Prepared:
 
     trainer: Trainer
     state: TrainState
-    inputs: tuple[Any, ...]  # of the module's call, beside images
+    inputs: tuple[Any, ...]  # of the module's call beside images: an encoded genome, or none
 
 
 class Epoch(NamedTuple):
@@ -77,7 +77,7 @@ def fit(
     identity: Mapping[str, Any] | None = None,
     measure: Callable[[TrainState], float] | None = None,
     on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
-    enough: Callable[[Sequence[Epoch]], bool] = lambda curve: False,
+    stop_after: Callable[[Sequence[Epoch]], bool] = lambda curve: False,
     message: Callable[[str], None] = lambda text: None,
 ) -> Trained:
     """Trains from `prepared.state`, which the device takes over.
@@ -92,7 +92,7 @@ def fit(
         identity: Plain values of JSON that name this training.
         measure: Scores the state after each epoch, for the curve; None: the curve has losses alone.
         on_epoch: Told the number of epochs done, and the mean loss of the last.
-        enough: Asked after each epoch of this session whether the training ends with it.
+        stop_after: Gets the curve after each epoch; true ends the training there.
         message: Told what was wrong with a checkpoint.
 
     Raises:
@@ -116,9 +116,9 @@ def fit(
             seconds = seconds_before + time.perf_counter() - begin
             saver.save_if_due(state, seconds, curve, last=epoch == config.epochs)
         on_epoch(epoch, loss)
-        if enough(curve):
+        if stop_after(curve):
             break
-    # The last step's loss is of the weights before it.
+    # No loss was computed after the last step.
     check_weights(state.weights)
     return Trained(state, seconds_before + time.perf_counter() - begin, tuple(curve))
 

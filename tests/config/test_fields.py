@@ -25,7 +25,7 @@ def test_replace_checks_the_whole():
     assert replace(SearchConfig(), {"min_nodes": 8, "max_nodes": 9}).evolution.min_nodes == 8
     with pytest.raises(InputError, match="^max_nodes=6 is not possible: min_nodes is 8$"):
         replace(SearchConfig(), {"min_nodes": 8})
-    with pytest.raises(InputError, match="^unknown setting 'chanels'$"):
+    with pytest.raises(InputError, match="^unknown setting 'chanels': is channels meant\\?$"):
         replace(SearchConfig(), {"chanels": 8})
 
 

@@ -36,7 +36,7 @@ def test_of_a_cluster_only_one_of_this_machine_has_a_known_number_of_processors(
         settle_lag({"lag": "auto"}, workdir, WorkerConfig(cluster="10.0.0.1:6379"))
     config = replace(SearchConfig(), {"num_generations": 100})
     (line,) = describe_lag(config, WorkerConfig(cluster="auto"))
-    assert "lag=1 lets so many" in line
+    assert "lag=1 lets 1 train" in line
 
 
 def test_a_run_keeps_the_lag_that_it_began_with(tmp_path):
@@ -65,12 +65,12 @@ def test_a_run_of_a_version_without_lag_had_none(tmp_path):
     [
         ({"num_generations": 100}, 0, []),
         ({"num_generations": 100}, 1, []),
-        ({"num_generations": 100}, 2, ["lag=1 lets so many"]),
+        ({"num_generations": 100}, 2, ["lag=1 lets 1 train"]),
         ({"num_generations": 100, "lag": 4}, 2, []),
         ({"num_generations": 100, "mating_pool": "survivors"}, 8, []),
         ({"num_generations": 2}, 0, []),
         ({"num_generations": 2, "lag": 2}, 0, ["lag=2 is 7% of 30 candidates"]),
-        ({"num_generations": 2, "lag": 3}, 4, ["lag=3 lets so many", "lag=3 is 10% of 30"]),
+        ({"num_generations": 2, "lag": 3}, 4, ["lag=3 lets 3 train", "lag=3 is 10% of 30"]),
     ],
 )
 def test_what_a_person_is_told(settings, workers, expected):
