@@ -50,7 +50,7 @@ def write_report(run: Run, path: pathlib.Path) -> None:
 
     described = _descriptions(run)
     images = {
-        name: page.Picture.of(cell_lines(), _CAPTIONS[name], described.get(name, _CAPTIONS[name]))
+        name: page.Picture.of(draw(), _CAPTIONS[name], described.get(name, _CAPTIONS[name]))
         for name, draw in charts.pictures(run).items()
     }
     write_text(path, render_run(run, images))
