@@ -106,10 +106,10 @@ class Explorer:
                 f"{candidates[-1].failure}; remove the cause and search in another workdir"
             )
         if self.config.evolution.racing:
-            self._say_what_racing_last_saved(candidates)
+            self._say_what_racing_saved(candidates)
         return strategy
 
-    def _say_what_racing_last_saved(self, candidates: Sequence[Candidate]) -> None:
+    def _say_what_racing_saved(self, candidates: Sequence[Candidate]) -> None:
         epochs = self.config.training.epochs
         trained = [len(each.losses) for each in candidates if each.losses and each.reused is None]
         early = sum(number < epochs for number in trained)
