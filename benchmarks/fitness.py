@@ -220,16 +220,20 @@ def row(
     seeds = values.shape[1]
     draws = [values[:, [(s + k) % seeds for k in range(repeats)]].mean(1) for s in range(seeds)]
     truth, final = reference.mean(1)[: len(values)], accuracy.mean(1)[: len(values)]
-    taus = [tau(draw, truth) for draw in draws]
-    on_accuracy = [tau(draw, final) for draw in draws]
-    regrets = [float(final.max() - final[draw.argmax()]) for draw in draws]
+    spreads = {"way": name, "icc": icc, "between": between, "within": within}
+    return spreads | order(draws, [truth] * seeds, [final] * seeds)
+
+
+def order(
+    draws: list[np.ndarray], truths: list[np.ndarray], finals: list[np.ndarray]
+) -> dict[str, float]:
+    """Means over draws of the taus with truth and final accuracy, and of the regret."""
+    regrets = [
+        final.max() - final[draw.argmax()] for draw, final in zip(draws, finals, strict=True)
+    ]
     return {
-        "way": name,
-        "icc": icc,
-        "between": between,
-        "within": within,
-        "tau": float(np.mean(taus)),
-        "tau_accuracy": float(np.mean(on_accuracy)),
+        "tau": float(np.mean([tau(*pair) for pair in zip(draws, truths, strict=True)])),
+        "tau_accuracy": float(np.mean([tau(*pair) for pair in zip(draws, finals, strict=True)])),
         "regret": float(np.mean(regrets)),
     }
 
@@ -237,17 +241,12 @@ def row(
 def _against_others(
     values: np.ndarray, reference: np.ndarray, accuracy: np.ndarray
 ) -> dict[str, float]:
-    """Tau and regret of one full training against the mean of the other seeds' trainings."""
-    seeds = range(values.shape[1])
-    found = {}
-    for name, truth in (("tau", reference), ("tau_accuracy", accuracy)):
-        taus = [tau(values[:, s], np.delete(truth, s, 1).mean(1)) for s in seeds]
-        found[name] = float(np.mean(taus))
-    regrets = []
-    for s in seeds:
-        final = np.delete(accuracy, s, 1).mean(1)
-        regrets.append(final.max() - final[values[:, s].argmax()])
-    return found | {"regret": float(np.mean(regrets))}
+    """`order` of one full training against the mean of the other seeds' trainings."""
+    truths, finals = (
+        [np.delete(scored, s, 1).mean(1) for s in range(values.shape[1])]
+        for scored in (reference, accuracy)
+    )
+    return order(list(values.T), truths, finals)
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

@@ -186,8 +186,9 @@ def split_settings(
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """The network and the training of these settings, over a recipe. Raises `InputError`."""
     known = [leaf_fields(cls).keys() for cls in (NetworkConfig, TrainingConfig)]
-    if unknown := sorted(settings.keys() - set().union(*known)):
-        raise unknown_setting(unknown[0], set().union(*known))
+    both = set().union(*known)
+    if unknown := sorted(settings.keys() - both):
+        raise unknown_setting(unknown[0], both)
     network, training = (
         {name: value for name, value in settings.items() if name in names} for names in known
     )

@@ -7,10 +7,12 @@ import pathlib
 import shutil
 from typing import Any
 
-from jaxevo.config import NetworkConfig
+from jaxevo.config import NetworkConfig, TrainingConfig
+from jaxevo.datasets import Images
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training.classifier import Classifier
+from jaxevo.training.full_training import train_classifiers
 from jaxevo.training.source import Source
 
 CELL = Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)),))
@@ -18,6 +20,13 @@ GENOME = Genome(CELL, CELL)
 BUILDER = NetworkBuilder(NetworkConfig(channels=2, num_normal_cells=1), (8, 8, 1), 10)
 CLASSES = tuple("0123456789")
 SOURCE = Source("digits", CLASSES, "stretch")
+
+
+def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classifier]:
+    """The classifiers of these seeds, each after ten epochs."""
+    config = TrainingConfig(epochs=10, batch_size=16, learning_rate=3e-2)
+    settings = {"source": SOURCE, "config": config, "seeds": seeds}
+    return [each for each, _ in train_classifiers(GENOME, BUILDER, images, **settings, **options)]
 
 
 def fresh_classifier() -> Classifier:

@@ -91,6 +91,16 @@ def write_folder(
         Image.fromarray(image.squeeze()).save(path, **options)
 
 
+# The images and labels of `unsplit_folder`.
+PIXELS, LABELS = make_images(50, (8, 8)), make_labels(50, 2)
+
+
+def unsplit_folder(path: pathlib.Path) -> pathlib.Path:
+    """A folder of two classes without an official split."""
+    write_folder(path, PIXELS, LABELS)
+    return path
+
+
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
     """`data` cut short, or with a few bytes changed (half of the time near the start), removed or
     put in.

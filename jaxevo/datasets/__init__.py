@@ -20,20 +20,10 @@ from jaxevo.datasets.contents import Content, count_duplicates
 from jaxevo.datasets.dataset import ReadOptions
 from jaxevo.datasets.images import Images, SearchData
 from jaxevo.datasets.input_form import BACKGROUNDS, InputForm
-from jaxevo.datasets.load import (
-    TrainData,
-    load_search_data,
-    load_train_data,
-    load_training_data,
-)
+from jaxevo.datasets.load import TrainData, load_search_data, load_train_data, load_training_data
 from jaxevo.datasets.opening import NAMES, open_dataset, same_dataset
 from jaxevo.datasets.resize import METHODS, resize_images
-from jaxevo.datasets.scored import (
-    TestData,
-    load_scored_data,
-    load_test_data,
-    was_trained_on,
-)
+from jaxevo.datasets.scored import TestData, load_scored_data, load_test_data, was_trained_on
 from jaxevo.datasets.summary import DataSummary
 from jaxevo.datasets.values import ValueRange
 

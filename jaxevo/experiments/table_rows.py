@@ -52,11 +52,9 @@ def _described(
     number = made.budget.train_examples or images
     epochs = made.training.epochs
     return {
-        **{
-            "parameters": size.parameters,
-            "multiply_adds": size.multiply_adds,
-            "seeds": len(made.seeds),
-        },
+        "parameters": size.parameters,
+        "multiply_adds": size.multiply_adds,
+        "seeds": len(made.seeds),
         "training": f"{epochs} epoch{'s' * (epochs > 1)} of {number:,} of {images:,} images",
         "seconds": statistics.fmean(each["seconds"] for each in trained),
         "device": ", ".join(sorted({each["device"] for each in trained})),

@@ -17,10 +17,7 @@ from jaxevo.networks import ops
 from jaxevo.networks.genome_network import BatchNorm, constant, dropout_mask, image_batch
 from jaxevo.networks.universal_cell import Moments, Outlet, forward, train_cell
 from jaxevo.networks.universal_encoding import EncodedCell, EncodedGenome
-from jaxevo.networks.universal_operands import (
-    MAX_KERNEL,
-    Slots,
-)
+from jaxevo.networks.universal_operands import MAX_KERNEL, Slots
 
 
 class UniversalCell(nnx.Module):

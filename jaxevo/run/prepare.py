@@ -11,18 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxevo.config import (
-    SearchConfig,
-    WorkerConfig,
-    replace,
-)
-from jaxevo.datasets import (
-    Images,
-    SearchData,
-    load_search_data,
-    load_test_data,
-    open_dataset,
-)
+from jaxevo.config import SearchConfig, WorkerConfig, replace
+from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, open_dataset
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded

@@ -7,7 +7,15 @@ import shutil
 
 import numpy as np
 import pytest
-from builders_data import data_error, make_images, make_labels, write_folder
+from builders_data import (
+    LABELS,
+    PIXELS,
+    data_error,
+    make_images,
+    make_labels,
+    unsplit_folder,
+    write_folder,
+)
 
 from jaxevo.datasets import (
     Content,
@@ -21,14 +29,11 @@ from jaxevo.datasets import (
 )
 
 pytestmark = pytest.mark.usefixtures("offline")
-PIXELS, LABELS = make_images(50, (8, 8)), make_labels(50, 2)
 
 
 @pytest.fixture
 def own(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A folder without an official split."""
-    write_folder(tmp_path / "own", PIXELS, LABELS)
-    return tmp_path / "own"
+    return unsplit_folder(tmp_path / "own")
 
 
 def scored(dataset: pathlib.Path, trained_on: str, digest: str = "") -> tuple[int, str]:

@@ -7,14 +7,11 @@ import pathlib
 import shutil
 
 import pytest
-from builders_data import make_images, make_labels, write_folder
+from builders_data import LABELS, make_images, unsplit_folder, write_folder
 from conftest import random_genomes
 
 from jaxevo.config import NetworkConfig
-from jaxevo.datasets import (
-    Content,
-    load_training_data,
-)
+from jaxevo.datasets import Content, load_training_data
 from jaxevo.errors import InputError
 from jaxevo.experiments.evaluation import score_weights
 from jaxevo.experiments.scored_images import load_tests
@@ -23,14 +20,11 @@ from jaxevo.training.classifier import Classifier
 from jaxevo.training.source import Source
 
 pytestmark = pytest.mark.usefixtures("offline")
-PIXELS, LABELS = make_images(50, (8, 8)), make_labels(50, 2)
 
 
 @pytest.fixture
 def own(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A folder without an official split."""
-    write_folder(tmp_path / "own", PIXELS, LABELS)
-    return tmp_path / "own"
+    return unsplit_folder(tmp_path / "own")
 
 
 def test_moved_data_are_scored_in_the_networks_own_form_alone(own: pathlib.Path) -> None:

@@ -6,14 +6,7 @@ import json
 import pathlib
 
 import pytest
-from builders_runs import (
-    GENOME,
-    LAST,
-    RESULT,
-    individual_record,
-    table_records,
-    write_run,
-)
+from builders_runs import GENOME, LAST, RESULT, individual_record, table_records, write_run
 
 from jaxevo.errors import InputError
 from jaxevo.reports import copies

@@ -6,10 +6,7 @@ import dataclasses
 import math
 
 import pytest
-from builders_runs import (
-    table_records,
-    write_run,
-)
+from builders_runs import table_records, write_run
 
 from jaxevo.reports import descent
 from jaxevo.run.reader import load_run

@@ -12,62 +12,48 @@ from typing import Any
 import chex
 import numpy as np
 import pytest
-from builders_classifiers import BUILDER, CLASSES, GENOME, SOURCE, with_document
+from builders_classifiers import BUILDER, CLASSES, GENOME, SOURCE, train, with_document
 
-from jaxevo.config import TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.genome import Genome, Layout
 from jaxevo.training.checkpoints import CheckpointError, load_weights
 from jaxevo.training.classifier import Classifier
-from jaxevo.training.full_training import train_classifiers
-
-TRAINING = TrainingConfig(epochs=10, batch_size=16, learning_rate=3e-2)
-
-
-def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classifier]:
-    """The classifiers of these seeds."""
-    settings = {"source": SOURCE, "config": TRAINING, "seeds": seeds}
-    return [each for each, _ in train_classifiers(GENOME, BUILDER, images, **settings, **options)]
 
 
 def predictions(classifier: Classifier, images: Images) -> np.ndarray:
     return classifier.trainer.predict(split(classifier.network)[1:], (), images.images)
 
 
-def weights_differ(a: Classifier, b: Classifier) -> bool:
-    return bool(np.any(np.asarray(a.network.head[...]) != np.asarray(b.network.head[...])))
+@pytest.fixture(scope="module")
+def trained(few_digits: tuple[Images, Images]) -> Classifier:
+    (classifier,) = train(few_digits[0], (3,), train_examples=100)
+    return classifier
 
 
 @pytest.fixture(scope="module")
-def trained(few_digits: tuple[Images, Images]) -> list[Classifier]:
-    """Two seeds."""
-    return train(few_digits[0], (3, 4), train_examples=100)
-
-
-@pytest.fixture(scope="module")
-def saved(trained: list[Classifier], tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def saved(trained: Classifier, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("classifier") / "best"
-    trained[0].save(folder)
+    trained.save(folder)
     return folder
 
 
 def test_what_is_loaded_is_what_was_saved(
-    trained: list[Classifier], saved: pathlib.Path, few_digits: tuple[Images, Images]
+    trained: Classifier, saved: pathlib.Path, few_digits: tuple[Images, Images]
 ):
     images = few_digits[1]
     loaded = Classifier.load(saved)
     assert (loaded.model, loaded.builder, loaded.source) == (GENOME, BUILDER, SOURCE)
-    expected = predictions(trained[0], images)
+    expected = predictions(trained, images)
     np.testing.assert_array_equal(predictions(loaded, images), expected)
-    chex.assert_trees_all_equal(split(loaded.network)[1:], split(trained[0].network)[1:])
+    chex.assert_trees_all_equal(split(loaded.network)[1:], split(trained.network)[1:])
     assert len(set(expected.tolist())) > 1  # or every network would do
     accuracy = float((expected == images.labels).mean())
-    assert loaded.accuracy(images) == trained[0].accuracy(images) == accuracy
+    assert loaded.accuracy(images) == trained.accuracy(images) == accuracy
 
 
-def test_a_classifier_is_printed_in_a_line(trained: list[Classifier]):
-    assert repr(trained[0]) == "<Classifier: 10 classes, 8 x 8 x 1, 82 parameters>"
+def test_a_classifier_is_printed_in_a_line(trained: Classifier):
+    assert repr(trained) == "<Classifier: 10 classes, 8 x 8 x 1, 82 parameters>"
 
 
 def test_document_says_what_the_network_is(saved: pathlib.Path):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from typing import Any
 
 import chex
 import numpy as np
 import pytest
-from builders_classifiers import BUILDER, GENOME, SOURCE
+from builders_classifiers import BUILDER, GENOME, SOURCE, train
 from builders_training import compilations
 from conftest import random_genomes
 
@@ -20,14 +19,6 @@ from jaxevo.networks.builder import split
 from jaxevo.search_space.genome import Genome
 from jaxevo.training.classifier import Classifier
 from jaxevo.training.full_training import train_classifiers
-
-TRAINING = TrainingConfig(epochs=10, batch_size=16, learning_rate=3e-2)
-
-
-def train(images: Images, seeds: tuple[int, ...], **options: Any) -> list[Classifier]:
-    """The classifiers of these seeds."""
-    settings = {"source": SOURCE, "config": TRAINING, "seeds": seeds}
-    return [each for each, _ in train_classifiers(GENOME, BUILDER, images, **settings, **options)]
 
 
 def weights_differ(a: Classifier, b: Classifier) -> bool:
