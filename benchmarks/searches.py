@@ -53,6 +53,7 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
                 **{"fitness": fitness, "seed": seed, "num_generations": 15},
                 **{"max_parameters": options.max_parameters, "compare_winner": False},
                 "epochs": options.candidate_epochs,
+                **({"train_examples": images} if (images := options.candidate_examples) else {}),
                 "max_trainings": EPOCHS // options.candidate_epochs,
                 **(RECIPES["modern"] | {"weight_average": 0.95} if options.modern else {}),
                 # Above 0, the width and the number of cells are genes.
@@ -129,6 +130,7 @@ def main() -> None:
     parser.add_argument("--max_parameters", type=int, default=5000)
     parser.add_argument("--epochs", type=int, default=40, help="of winners")
     parser.add_argument("--candidate_epochs", type=int, default=3)
+    parser.add_argument("--candidate_examples", type=int, help="an epoch has")
     parser.add_argument("--modern", action="store_true", help="candidates' recipe")
     names = [", ".join(way) for way in WAYS]
     parser.add_argument("--ways", nargs="*", choices=names, default=names)

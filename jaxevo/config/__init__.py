@@ -9,8 +9,9 @@ from jaxevo.config.evolution import (
     EvolutionConfig,
 )
 from jaxevo.config.fields import check_known, flatten, leaf_fields, replace
-from jaxevo.config.network import CONV_KINDS, NetworkConfig, TrainingConfig
+from jaxevo.config.network import CONV_KINDS, NetworkConfig
 from jaxevo.config.search import ENGINES, STRATEGY_KINDS, SearchConfig
+from jaxevo.config.training import TrainingConfig
 from jaxevo.config.workers import WorkerConfig
 
 __all__ = [

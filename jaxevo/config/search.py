@@ -13,7 +13,8 @@ from jaxevo.config.fields import (
     check_probabilities,
     setting,
 )
-from jaxevo.config.network import NetworkConfig, TrainingConfig
+from jaxevo.config.network import NetworkConfig
+from jaxevo.config.training import TrainingConfig
 
 STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided", "nsga2")
 COSTS = ("parameters", "multiply_adds")
