@@ -27,6 +27,7 @@ from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
 
 EPOCHS = 216  # of candidates' trainings, as many as the preset quick has
+EXAMPLES = 1300  # images of an epoch of these
 REPEATS = 3  # trainings of a winner
 # Strategy and fitness; the first is what the others are compared with.
 WAYS = (
@@ -54,7 +55,7 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
                 **{"max_parameters": options.max_parameters, "compare_winner": False},
                 "epochs": options.candidate_epochs,
                 **({"train_examples": images} if (images := options.candidate_examples) else {}),
-                "max_trainings": EPOCHS // options.candidate_epochs,
+                "max_trainings": candidates(options),
                 **(RECIPES["modern"] | {"weight_average": 0.95} if options.modern else {}),
                 # Above 0, the width and the number of cells are genes.
                 "min_channels": options.min_channels,
@@ -79,6 +80,12 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
                 return {"parameters": size, "genome": genome.to_dict(), "ends": ends}
 
             yield {"strategy": strategy, "fitness": fitness, "seed": seed}, run
+
+
+def candidates(options: argparse.Namespace) -> int:
+    """Trainings of a search; longer epochs leave fewer."""
+    images = options.candidate_examples or EXAMPLES
+    return EPOCHS * EXAMPLES // (options.candidate_epochs * images)
 
 
 def table(lines: list[dict[str, Any]]) -> str:
@@ -130,7 +137,7 @@ def main() -> None:
     parser.add_argument("--max_parameters", type=int, default=5000)
     parser.add_argument("--epochs", type=int, default=40, help="of winners")
     parser.add_argument("--candidate_epochs", type=int, default=3)
-    parser.add_argument("--candidate_examples", type=int, help="an epoch has")
+    parser.add_argument("--candidate_examples", type=int, help="images of an epoch")
     parser.add_argument("--modern", action="store_true", help="candidates' recipe")
     names = [", ".join(way) for way in WAYS]
     parser.add_argument("--ways", nargs="*", choices=names, default=names)

@@ -98,6 +98,8 @@ def preset(name: str, num_images: int, side: int = 28) -> dict[str, Any]:
         "train_examples": 1300 if num_images > 2000 else 0,
         "epochs": 3,
         "learning_rate": 1e-2,
+        "schedule": "cosine",
+        "warmup": 0.2,
         "final_epochs": min(40, max(3, 160_000 // num_images)),
         "final_learning_rate": 1e-2,
         "retrain_best": 3,

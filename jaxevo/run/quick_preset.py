@@ -1,4 +1,4 @@
-"""The preset quick fitted to a data set and to this machine, before a new run begins.
+"""The preset quick fitted to this machine and to the images, before a new run begins.
 
 A run's folder keeps what was chosen, so the run goes on with it on any machine.
 """
@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.config import LAYOUT_BOUNDS, DataConfig, SearchConfig, replace
+from jaxevo.config import LAYOUT_BOUNDS, DataConfig, SearchConfig, flatten, replace
 from jaxevo.datasets import Images
 from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.estimate import measured_pace
 from jaxevo.run.evaluator import Evaluator
+from jaxevo.run.pilot import LONGEST, Length, needed_length
 from jaxevo.run.sizing import (
     CHOSEN,
     ENOUGH,
@@ -30,6 +31,7 @@ from jaxevo.training.data import TrainingData
 
 # The machine's rate is measured on random images, with the preset's number of feature maps.
 _ANY_SIZE = dict.fromkeys((*LAYOUT_BOUNDS, "max_parameters", "max_multiply_adds"), 0)
+LENGTH = frozenset({"epochs", "train_examples"})  # settings of a candidate's training
 _SIDE, _CHANNELS, _IMAGES, _CLASSES, _WIDTH = 16, 3, 448, 10, 8
 
 
@@ -76,6 +78,64 @@ def fit_to_machine(
     except (ArithmeticError, MemoryError, RuntimeError):  # the estimate of the search says why
         return Fitted({}, at_most)
     return choose_settings(config, size, rate, given=given)
+
+
+def fit_to_images(
+    fitted: Fitted,
+    config: SearchConfig,
+    evaluator: Evaluator,
+    *,
+    size: DataSize,
+    given: Collection[str],
+) -> Fitted:
+    """Trains candidates longer where the preset's length would tell nothing of them.
+
+    Args:
+        fitted: What `fit_to_machine` chose.
+        config: The configuration of the preset, with the settings that a person gave.
+        evaluator: Trains by this configuration on the images, in the size that was chosen.
+        size: The data.
+        given: Names of the settings that a person gave, which stay.
+    """
+    try:
+        length = needed_length(evaluator)
+        if length is None:
+            return fitted
+        rate = mean_multiply_adds(evaluator.config, size) / measured_pace(evaluator).image
+    except (ArithmeticError, MemoryError, RuntimeError):  # the estimate of the search says why
+        return fitted
+    # Fewer candidates that are trained long enough are better than many that are not, and than a
+    # winner that is trained too shortly.
+    settings: dict[str, int] = {name: getattr(length, name) for name in sorted(LENGTH)}
+    settings |= {name: fitted.settings[name] for name in {"image_size"} & fitted.settings.keys()}
+    longer, stay = replace(config, settings), {*given, *LENGTH, "image_size"}
+    shorter = choose_settings(longer, size, rate, given={*stay, "final_epochs", "channels"})
+    if shorter.seconds > ENOUGH:
+        shorter = choose_settings(longer, size, rate, given=stay)
+    words = [_describe_length(length, config, len(evaluator.data.subset))]
+    if "image_size" in fitted.settings:
+        words.append(
+            f"images are made {fitted.settings['image_size']} pixels a side; with more time "
+            f"--image_size={max(size.height, size.width)} would be better"
+        )
+    usual, chosen = flatten(config), settings | dict(shorter.settings)
+    changed = {name: value for name, value in chosen.items() if value != usual[name]}
+    return Fitted(changed, shorter.seconds, "\n".join(filter(None, [*words, shorter.description])))
+
+
+def _describe_length(length: Length, config: SearchConfig, examples: int) -> str:
+    """The length in a sentence; `examples` images were an epoch of the preset."""
+    begin = (
+        f"random networks begin to learn after about {length.begun:,} images"
+        if length.learned
+        else f"a random network had not begun to learn after {LONGEST * config.training.epochs} "
+        f"epochs of {examples:,} images"
+    )
+    images = "all" if not length.train_examples else f"{length.train_examples:,}"
+    return (
+        f"these images are hard to learn: {begin}, so candidates are trained for {length.epochs} "
+        f"epochs of {images} images instead of {config.training.epochs} of {examples:,}"
+    )
 
 
 def recorded_choice(document: Mapping[str, Any]) -> dict[str, int]:

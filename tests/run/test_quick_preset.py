@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import math
+import re
 from typing import Any
 
 import numpy as np
@@ -97,7 +99,7 @@ def test_a_run_goes_on_with_what_it_began_with_on_any_machine(tmp_path):
     task = functools.partial(
         make_task, (pixels, np.arange(60) % 3), preset="quick", workdir=tmp_path
     )
-    new = task()
+    new = task(settings={"epochs": 3})  # whose length is therefore not tried
     assert (new.config.network.channels, new.fitted.settings) == (8, {})
     chosen = {"channels": 6, "num_generations": 2}
     about = {"preset": "quick", "device": "a device", "data": new.data.digest(), "fitted": chosen}
@@ -118,6 +120,26 @@ def test_a_run_goes_on_with_what_it_began_with_on_any_machine(tmp_path):
     assert task(continues=True).config == longer.config
 
 
+def test_images_that_are_hard_to_learn_get_longer_trainings(tmp_path):
+    """Noise is learned image by image; a name of the length that is given leaves it as it is."""
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 8, 8, 1), np.uint8)
+    task = functools.partial(
+        make_task, (pixels, np.arange(60) % 3), preset="quick", workdir=tmp_path
+    )
+    new = task()
+    epochs = new.config.training.epochs
+    assert 3 < epochs <= 18 and new.fitted.settings == {"epochs": epochs}
+    found = re.fullmatch(
+        r"these images are hard to learn: random networks begin to learn after about (\d+) images, "
+        rf"so candidates are trained for {epochs} epochs of all images instead of 3 of 48",
+        new.fitted.description,
+    )
+    assert found and math.ceil(1.5 * int(found[1]) / 48) == epochs
+    for name, value in (("epochs", 3), ("train_examples", 30)):
+        given = task(settings={name: value})
+        assert (given.config.training.epochs, given.fitted.settings) == (3, {})
+
+
 def test_a_run_goes_on_with_what_the_preset_had_when_it_began(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (60, 8, 8, 1), np.uint8)
     task = functools.partial(
@@ -125,10 +147,10 @@ def test_a_run_goes_on_with_what_the_preset_had_when_it_began(tmp_path):
     )
     new = task()
     # Before 0.4.0 small images were halved twice, and the winner was trained by the paper's recipe;
-    # before 0.6.0 the strategy was the paper's; before 0.7.0
-    # half as many candidates were trained twice as long.
+    # before 0.6.0 the strategy was the paper's; before 0.7.0 half as many candidates were trained
+    # twice as long; before 0.11.0 their rate fell from the start.
     before = {"num_normal_cells": 3, "strategy": "rea", "fitness": "accuracy", "racing": 0.0}
-    before |= {"epochs": 6, "num_generations": 5}
+    before |= {"epochs": 6, "num_generations": 5, "schedule": "exponential", "warmup": 0.0}
     earlier = replace(new.config, before | final_settings("paper"))
     assert earlier != new.config
     about = {"preset": "quick", "device": "a device", "data": new.data.digest()}
@@ -139,5 +161,6 @@ def test_a_run_goes_on_with_what_the_preset_had_when_it_began(tmp_path):
     assert continued.config == replace(earlier, {"num_generations": 6})
     # What is named goes over it, and is refused as in any run.
     now = {"num_normal_cells": 2, "fitness": "speed", "racing": 0.07}
-    now |= {"epochs": 3, "num_generations": 11}
+    now |= {"epochs": new.config.training.epochs, "num_generations": 11}
+    now |= {"schedule": "cosine", "warmup": 0.2}
     assert task(settings=now, strategy="guided", recipe="modern").config == new.config
