@@ -302,9 +302,9 @@ def main() -> None:
         validation=options.validation,
     )
     lines = train_missing(options.trained, jobs(options, bench))
-    short = len(bench.data.subset) // 64 * options.epochs
-    steps = {name: short for name in (*RECIPES_TRIED, "modern common")}
-    steps[REFERENCE] = len(bench.data.labels) // 64 * options.final_epochs
+    lengths = {line["key"]["training"]: len(line["curve"]) for line in lines}
+    steps = {name: len(bench.data.subset) // 64 * epochs for name, epochs in lengths.items()}
+    steps[REFERENCE] = len(bench.data.labels) // 64 * lengths[REFERENCE]
     rows = report(lines, steps)
     print(markdown(rows))
     if options.output:

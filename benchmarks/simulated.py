@@ -38,7 +38,6 @@ from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 
 MARGIN = STRATEGIES["guided"]["racing"]
-SHORT = "steady"  # the training whose scores are a fitness; its rate stays, see `curves.py`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Way:
         epochs: Of a candidate's training.
         racing: Whether trainings are a race, as in the program.
         noise: Whether a fitness has any; without, it is what endless repetition would come to.
+        training: Of `curves.RECIPES_TRIED`; `warm` counts at its end alone.
     """
 
     strategy: str
@@ -58,14 +58,16 @@ class Way:
     epochs: int = 6
     racing: bool = False
     noise: bool = True
+    training: str = "steady"
 
     def __str__(self) -> str:
         epochs = f"{self.epochs} epochs" if self.epochs > 1 else "1 epoch"
         others = [", racing"] * self.racing + [", without noise"] * (not self.noise)
+        others += [", rising and falling rate"] * (self.training == "warm")
         return f"{self.strategy}, {self.fitness}, {epochs}{''.join(others)}"
 
 
-# The first is what the others are compared with.
+# The first that is tried is what the others are compared with.
 WAYS = (
     *(Way(name, "accuracy") for name in ("random", "rea", "aging", "guided")),
     *(Way(name, "speed") for name in ("random", "rea", "aging", "guided")),
@@ -73,6 +75,9 @@ WAYS = (
     *(Way("guided", "speed", epochs) for epochs in (3, 2, 1)),
     Way("guided", "speed", 3, racing=True),
     Way("guided", "speed", 3, noise=False),
+    *(Way(name, "accuracy", 3, training="warm") for name in ("random", "rea", "aging", "guided")),
+    *(Way(name, "likelihood", 3, training="warm") for name in ("random", "guided")),
+    *(Way(name, "speed", 3, training="warm") for name in ("random", "guided")),
 )
 
 
@@ -129,11 +134,11 @@ class Landscape:
     taus: list[float]
 
     @classmethod
-    def fit(cls, lines: list[dict[str, Any]], kind: str) -> Landscape:
-        """The model of what was measured."""
-        epochs = max(len(line["curve"]) for line in lines if line["key"]["training"] == SHORT)
+    def fit(cls, lines: list[dict[str, Any]], kind: str, training: str) -> Landscape:
+        """The model of what was measured, by this fitness after these short trainings."""
+        epochs = max(len(line["curve"]) for line in lines if line["key"]["training"] == training)
         measured = [scores(lines, REFERENCE, truth_of)] + [
-            scores(lines, SHORT, lambda line, e=e: fitness_of(kind, line, e))
+            scores(lines, training, lambda line, e=e: fitness_of(kind, line, e))
             for e in range(1, epochs + 1)
         ]
         genomes = {line["key"]["genome"]: Genome.from_dict(line["genome"]) for line in lines}
@@ -259,6 +264,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--part", type=int, choices=(0, 1), help="half of the genomes; else all")
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--epochs", type=int, nargs="*", default=[108, 216], help="of a search")
+    names = [str(way) for way in WAYS]
+    parser.add_argument("--ways", nargs="*", choices=names, default=names)
     return parser.parse_args()
 
 
@@ -268,31 +275,35 @@ def main() -> None:
     lines = read(options.trained)
     if options.part is not None:
         lines = [line for line in lines if line["key"]["genome"] % 2 == options.part]
-    kinds = dict.fromkeys(way.fitness for way in WAYS)
-    landscapes = {kind: Landscape.fit(lines, kind) for kind in kinds}
+    known = {line["key"]["training"] for line in lines}
+    ways = [way for way in WAYS if way.training in known and str(way) in options.ways]
+    kinds = dict.fromkeys((way.fitness, way.training) for way in ways)
+    landscapes = {kind: Landscape.fit(lines, *kind) for kind in kinds}
     for kind, landscape in landscapes.items():
-        print(f"{kind}: {describe(landscape)}")
+        print(f"{', '.join(kind)}: {describe(landscape)}")
     print(
         f"\n| strategy, fitness, training | {' | '.join(f'{n} epochs' for n in options.epochs)} |"
     )
     print("|---|" + "---|" * len(options.epochs))
     first, last = options.epochs[0], options.epochs[-1]
     found: dict[tuple[Way, int], np.ndarray] = {}
-    for way in WAYS:
+    for way in ways:
         for budget in options.epochs:
             runs = range(options.repetitions)
-            values = [search(landscapes[way.fitness], way, seed, budget) for seed in runs]
+            values = [
+                search(landscapes[way.fitness, way.training], way, seed, budget) for seed in runs
+            ]
             found[way, budget] = np.array(values)
         cells = [
             f"{found[way, n].mean():.2f} ± {found[way, n].std(ddof=1):.2f} "
-            f"({compare(found[way, n], found[WAYS[0], last])})"
+            f"({compare(found[way, n], found[ways[0], last])})"
             for n in options.epochs
         ]
         print(f"| {way} | {' | '.join(cells)} |", flush=True)
-    print(f"\nIn brackets: how likely it is better than {WAYS[0]} by {last} epochs in all, and p.")
-    ours = max(WAYS, key=lambda way: found[way, first].mean())
+    print(f"\nIn brackets: how likely it is better than {ways[0]} by {last} epochs in all, and p.")
+    ours = max(ways, key=lambda way: found[way, first].mean())
     against = "; ".join(
-        f"{way} {compare(found[ours, first], found[way, last])}" for way in WAYS if way != ours
+        f"{way} {compare(found[ours, first], found[way, last])}" for way in ways if way != ours
     )
     print(f"{ours} by {first} against others by {last}: {against}.")
 
