@@ -23,7 +23,7 @@ from jaxevo.training.fit import Epoch, fit
 LEARNED = 0.5  # of the loss of guessing: an epoch of less shows that learning has begun
 BEYOND = 1.5  # times as long as until then, candidates are trained
 LONGEST = 6  # times as long as it was, a training becomes at most
-_PATIENCE = 90.0  # seconds, after which a training counts as one of the longest
+PATIENCE = 90.0  # seconds, after which a network is not trained further
 _PILOTS = 2
 
 
@@ -35,7 +35,7 @@ class Length:
         train_examples: Images of an epoch; 0: all.
         epochs: Passes over them.
         begun: Images by which the random candidates had begun to learn, in the mean.
-        learned: Whether both had; one that had not counts as if it had at the end.
+        learned: Whether both had; otherwise one was not trained longer.
     """
 
     train_examples: int
@@ -44,47 +44,50 @@ class Length:
     learned: bool
 
 
-def needed_length(evaluator: Evaluator) -> Length | None:
+def needed_length(evaluator: Evaluator, patience: float = PATIENCE) -> Length | None:
     """The length of training that these images need; None: that of the configuration is enough.
 
     More images come first, and more epochs where there are no more. Raises whatever a training may
     raise.
     """
-    config, data = evaluator.config, evaluator.data
-    longest = LONGEST * config.training.epochs
-    epochs = [_epochs_to_learn(evaluator, sample, longest) for sample in range(_PILOTS)]
-    mean = float(np.mean([min(each, longest) for each in epochs]))
-    if mean <= config.training.epochs:
+    training, data = evaluator.config.training, evaluator.data
+    longest = LONGEST * training.epochs
+    found = [
+        _epochs_to_learn(evaluator, sample, longest, patience=patience) for sample in range(_PILOTS)
+    ]
+    mean = float(np.mean([epochs for epochs, _ in found]))
+    if mean <= training.epochs:
         return None
     seen = round(min(BEYOND * mean, longest) * len(data.subset))
-    examples = min(len(data.labels), math.ceil(seen / config.training.epochs))
+    examples = min(len(data.labels), math.ceil(seen / training.epochs))
     return Length(
         train_examples=0 if examples == len(data.labels) else examples,
         epochs=math.ceil(seen / examples),
         begun=round(mean * len(data.subset)),
-        learned=max(epochs) <= longest,
+        learned=all(learned for _, learned in found),
     )
 
 
-def _epochs_to_learn(evaluator: Evaluator, sample: int, longest: int) -> float:
-    """Epochs of a candidate's images after which a random candidate has begun to learn.
-
-    Infinity if it has not in the longest training.
-    """
+def _epochs_to_learn(
+    evaluator: Evaluator, sample: int, longest: int, *, patience: float
+) -> tuple[int, bool]:
+    """Epochs that a random candidate was trained for, and whether it has begun to learn by then."""
     config = evaluator.config
     guessing = loss_of_guessing(evaluator.data, evaluator.builder.num_classes)
-    begin = time.perf_counter()
-    learned = False
 
-    def enough(curve: Sequence[Epoch]) -> bool:
-        nonlocal learned
-        learned = curve[-1].loss <= LEARNED * guessing
-        return learned or time.perf_counter() - begin > _PATIENCE
+    def learned(curve: Sequence[Epoch]) -> bool:
+        return curve[-1].loss <= LEARNED * guessing
 
     prepared = evaluator.engine.prepare(random_candidate(config, sample), (config.seed, sample))
-    steady = _steady(config.training, longest)
-    trained = fit(prepared, evaluator.data, steady, seed=(config.seed, sample), stop_after=enough)
-    return len(trained.curve) if learned else math.inf
+    begin = time.perf_counter()
+    trained = fit(
+        prepared,
+        evaluator.data,
+        _steady(config.training, longest),
+        seed=(config.seed, sample),
+        stop_after=lambda curve: learned(curve) or time.perf_counter() - begin > patience,
+    )
+    return len(trained.curve), learned(trained.curve)
 
 
 def _steady(training: TrainingConfig, epochs: int) -> TrainingConfig:

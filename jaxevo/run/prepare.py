@@ -130,7 +130,9 @@ def _with_length(
     }
     evaluator = make_evaluator(dataclasses.replace(task, config=replace(config, chosen)))
     size = size_of(config.data, opened)
-    fitted = fit_to_images(fitted, config, evaluator, size=size, given=given)
+    fitted = fit_to_images(
+        fitted, config, evaluator, size=size, given=given, time_limit=task.time_limit
+    )
     return dataclasses.replace(task, config=replace(config, fitted.settings), fitted=fitted)
 
 

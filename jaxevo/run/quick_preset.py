@@ -16,7 +16,7 @@ from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.estimate import measured_pace
 from jaxevo.run.evaluator import Evaluator
-from jaxevo.run.pilot import LONGEST, Length, needed_length
+from jaxevo.run.pilot import PATIENCE, Length, needed_length
 from jaxevo.run.sizing import (
     CHOSEN,
     ENOUGH,
@@ -87,6 +87,7 @@ def fit_to_images(
     *,
     size: DataSize,
     given: Collection[str],
+    time_limit: float | None = None,
 ) -> Fitted:
     """Trains candidates longer where the preset's length would tell nothing of them.
 
@@ -96,9 +97,11 @@ def fit_to_images(
         evaluator: Trains by this configuration on the images, in the size that was chosen.
         size: The data.
         given: Names of the settings that a person gave, which stay.
+        time_limit: Seconds of the search; trying takes a tenth of them at most.
     """
+    patience = PATIENCE if time_limit is None else min(PATIENCE, time_limit / 20)
     try:
-        length = needed_length(evaluator)
+        length = needed_length(evaluator, patience)
         if length is None:
             return fitted
         rate = mean_multiply_adds(evaluator.config, size) / measured_pace(evaluator).image
@@ -128,8 +131,7 @@ def _describe_length(length: Length, config: SearchConfig, examples: int) -> str
     begin = (
         f"random networks begin to learn after about {length.begun:,} images"
         if length.learned
-        else f"a random network had not begun to learn after {LONGEST * config.training.epochs} "
-        f"epochs of {examples:,} images"
+        else f"after {length.begun:,} images random networks have not begun to learn"
     )
     images = "all" if not length.train_examples else f"{length.train_examples:,}"
     return (

@@ -73,11 +73,15 @@ def test_length_by_hand(number, epochs, length, monkeypatch):
     assert needed_length(evaluator_of(data_of(number, 200))) == length
 
 
-def test_a_network_that_takes_too_long_counts_as_one_that_does_not_learn(monkeypatch):
-    learning_after(monkeypatch, 17, 17)
-    ticks = itertools.count(step=60.0)
+def test_a_network_is_not_trained_longer_than_there_is_patience(monkeypatch):
+    """What it was trained for counts: 12 and 12 epochs of 15 seconds, or 2 and 2 of them."""
+    ticks = itertools.count(step=15)
     monkeypatch.setattr(pilot.time, "perf_counter", lambda: next(ticks))
-    assert needed_length(evaluator_of(data_of(5000, 200))) == Length(1200, 3, 3600, False)
+    learning_after(monkeypatch, 17, 17)
+    found = needed_length(evaluator_of(data_of(5000, 200)), patience=170)
+    assert found == Length(1200, 3, 2400, False)
+    learning_after(monkeypatch, 17, 17)
+    assert needed_length(evaluator_of(data_of(5000, 200)), patience=20) is None
 
 
 def test_loss_of_guessing_by_hand():
