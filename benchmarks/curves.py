@@ -32,7 +32,7 @@ STEADY = {"rate_decay": 1.0}  # the rate stays, so that an epoch is the end of a
 RECIPES_TRIED: dict[str, dict[str, Any]] = {
     "paper": RECIPES["paper"],
     "steady": RECIPES["paper"] | STEADY | {"weight_average": 0.95},
-    "warm": RECIPES["paper"] | {"schedule": "cosine", "warmup": 0.2},  # the preset quick's
+    "warm": RECIPES["paper"] | {"schedule": "cosine", "warmup": 0.2},
     "modern": RECIPES["modern"] | {"weight_average": 0.95},
 }
 REFERENCE = "final"

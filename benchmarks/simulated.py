@@ -50,7 +50,7 @@ class Way:
         epochs: Of a candidate's training.
         racing: Whether trainings are a race, as in the program.
         noise: Whether a fitness has any; without, it is what endless repetition would come to.
-        training: Of `curves.RECIPES_TRIED`; `warm` counts at its end alone.
+        training: Of `curves.RECIPES_TRIED`; `warm` has as many epochs as it was trained for.
     """
 
     strategy: str
@@ -78,6 +78,7 @@ WAYS = (
     *(Way(name, "accuracy", 3, training="warm") for name in ("random", "rea", "aging", "guided")),
     *(Way(name, "likelihood", 3, training="warm") for name in ("random", "guided")),
     *(Way(name, "speed", 3, training="warm") for name in ("random", "guided")),
+    Way("guided", "speed", 3, racing=True, training="warm"),
 )
 
 
@@ -277,6 +278,8 @@ def main() -> None:
         lines = [line for line in lines if line["key"]["genome"] % 2 == options.part]
     known = {line["key"]["training"] for line in lines}
     ways = [way for way in WAYS if way.training in known and str(way) in options.ways]
+    if not ways:
+        raise SystemExit(f"{options.trained} has none of the trainings of these ways")
     kinds = dict.fromkeys((way.fitness, way.training) for way in ways)
     landscapes = {kind: Landscape.fit(lines, *kind) for kind in kinds}
     for kind, landscape in landscapes.items():

@@ -299,7 +299,7 @@ def test_settings_go_over_strategy_recipe_and_preset():
     found = flatten(made.config)
     assert (found["channels"], found["max_nodes"], found["epochs"]) == (8, 3, 2)
     assert (found["final_schedule"], found["final_warmup"]) == ("cosine", 0.0)
-    assert (found["schedule"], found["engine"]) == ("cosine", with_engine(made.config).engine)
+    assert (found["schedule"], found["engine"]) == ("exponential", with_engine(made.config).engine)
     assert found["engine"] != "auto"
     assert made.workdir.path == pathlib.Path("runs/arrays-quick-seed0")
     named = make_task("digits", preset="auto", settings={"seed": 3})

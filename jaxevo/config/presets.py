@@ -47,7 +47,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "aging100": {"strategy": "aging", "population_size": 100, "sample_size": 25},
     "random": {"strategy": "random"},
     "aco": {"strategy": "aco"},
-    # What it learns from has to be the genome's: accuracy of a short training is mostly noise.
+    # What it learns from has to be the genome's: accuracy is, at a constant rate, noise.
     # Seeds spread the sum of losses by 5 to 7 % of itself.
     "guided": {"strategy": "guided", "fitness": "speed", "racing": 0.07},
     # The front is what is kept.
@@ -98,8 +98,6 @@ def preset(name: str, num_images: int, side: int = 28) -> dict[str, Any]:
         "train_examples": 1300 if num_images > 2000 else 0,
         "epochs": 3,
         "learning_rate": 1e-2,
-        "schedule": "cosine",
-        "warmup": 0.2,
         "final_epochs": min(40, max(3, 160_000 // num_images)),
         "final_learning_rate": 1e-2,
         "retrain_best": 3,

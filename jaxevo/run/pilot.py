@@ -22,6 +22,8 @@ from jaxevo.training.fit import Epoch, fit
 
 LEARNED = 0.5  # of the loss of guessing: an epoch of less shows that learning has begun
 BEYOND = 1.5  # times as long as until then, candidates are trained
+# Of trainings that are made longer: where the rate falls from the start they would not begin.
+SCHEDULE = {"schedule": "cosine", "warmup": 0.2}
 LONGEST = 6  # times as long as it was, a training becomes at most
 PATIENCE = 90.0  # seconds, after which a network is not trained further
 _PILOTS = 2
@@ -34,21 +36,28 @@ class Length:
     Attributes:
         train_examples: Images of an epoch; 0: all.
         epochs: Passes over them.
-        begun: Images by which the random candidates had begun to learn, in the mean.
-        learned: Whether both had; otherwise one was not trained longer.
+        tried: Images that the two networks were trained on, in the mean.
+        learned: Whether both have begun to learn by then; otherwise one was not trained longer.
     """
 
     train_examples: int
     epochs: int
-    begun: int
+    tried: int
     learned: bool
 
 
-def needed_length(evaluator: Evaluator, patience: float = PATIENCE) -> Length | None:
-    """The length of training that these images need; None: that of the configuration is enough.
+def needed_length(evaluator: Evaluator, *, seen: int, patience: float = PATIENCE) -> Length | None:
+    """The length of training that these images need; None: what a candidate sees is enough.
 
-    More images come first, and more epochs where there are no more. Raises whatever a training may
-    raise.
+    More images come first, and more epochs where there are no more.
+
+    Args:
+        evaluator: Trains by the length of the preset.
+        seen: Images that a candidate would see in all.
+        patience: Seconds of each of the two trainings; where they do not suffice to see more,
+            `seen` counts as enough.
+
+    Raises whatever a training may raise.
     """
     training, data = evaluator.config.training, evaluator.data
     longest = LONGEST * training.epochs
@@ -56,45 +65,49 @@ def needed_length(evaluator: Evaluator, patience: float = PATIENCE) -> Length | 
         _epochs_to_learn(evaluator, sample, longest, patience=patience) for sample in range(_PILOTS)
     ]
     mean = float(np.mean([epochs for epochs, _ in found]))
-    if mean <= training.epochs:
+    tried = round(mean * len(data.subset))
+    if tried <= seen:
         return None
-    seen = round(min(BEYOND * mean, longest) * len(data.subset))
-    examples = min(len(data.labels), math.ceil(seen / training.epochs))
-    return Length(
-        train_examples=0 if examples == len(data.labels) else examples,
-        epochs=math.ceil(seen / examples),
-        begun=round(mean * len(data.subset)),
-        learned=all(learned for _, learned in found),
-    )
+    wanted = round(min(BEYOND * mean, longest) * len(data.subset))
+    learned = all(learned for _, learned in found)
+    return length_of(wanted, training.epochs, len(data.labels), tried=tried, learned=learned)
+
+
+def length_of(wanted: int, epochs: int, available: int, *, tried: int, learned: bool) -> Length:
+    """The length by which a candidate sees so many images, of those there are."""
+    examples = min(available, math.ceil(wanted / epochs))
+    every = examples == available
+    return Length(0 if every else examples, math.ceil(wanted / examples), tried, learned)
 
 
 def _epochs_to_learn(
     evaluator: Evaluator, sample: int, longest: int, *, patience: float
 ) -> tuple[int, bool]:
-    """Epochs that a random candidate was trained for, and whether it has begun to learn by then."""
+    """Epochs that a random candidate was trained for, and whether it has begun to learn by then.
+
+    The first epoch is not timed, as it may compile.
+    """
     config = evaluator.config
     guessing = loss_of_guessing(evaluator.data, evaluator.builder.num_classes)
+    ends: list[float] = []
 
     def learned(curve: Sequence[Epoch]) -> bool:
         return curve[-1].loss <= LEARNED * guessing
 
+    def enough(curve: Sequence[Epoch]) -> bool:
+        ends.append(time.perf_counter())
+        return learned(curve) or ends[-1] - ends[0] > patience
+
     prepared = evaluator.engine.prepare(random_candidate(config, sample), (config.seed, sample))
-    begin = time.perf_counter()
-    trained = fit(
-        prepared,
-        evaluator.data,
-        _steady(config.training, longest),
-        seed=(config.seed, sample),
-        stop_after=lambda curve: learned(curve) or time.perf_counter() - begin > patience,
-    )
+    steady = _steady(config.training, longest)
+    trained = fit(prepared, evaluator.data, steady, seed=(config.seed, sample), stop_after=enough)
     return len(trained.curve), learned(trained.curve)
 
 
 def _steady(training: TrainingConfig, epochs: int) -> TrainingConfig:
-    """A candidate's training so many epochs long, whose rate does not fall."""
-    return dataclasses.replace(
-        training, epochs=epochs, schedule="exponential", rate_decay=1.0, label_smoothing=0.0
-    )
+    """A training so many epochs long, whose rate rises first and does not fall."""
+    steady = {"schedule": "exponential", "rate_decay": 1.0, "warmup": SCHEDULE["warmup"]}
+    return dataclasses.replace(training, epochs=epochs, label_smoothing=0.0, **steady)
 
 
 def loss_of_guessing(data: TrainingData, num_classes: int) -> float:

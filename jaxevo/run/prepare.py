@@ -129,11 +129,21 @@ def _with_length(
         if name in fitted.settings
     }
     evaluator = make_evaluator(dataclasses.replace(task, config=replace(config, chosen)))
-    size = size_of(config.data, opened)
-    fitted = fit_to_images(
-        fitted, config, evaluator, size=size, given=given, time_limit=task.time_limit
+    with evaluator.stopwatch.part("other"):
+        fitted = fit_to_images(
+            fitted,
+            config,
+            evaluator,
+            size=size_of(config.data, opened),
+            given=given,
+            time_limit=task.time_limit,
+        )
+    return dataclasses.replace(
+        task,
+        config=replace(config, fitted.settings),
+        fitted=fitted,
+        seconds=dict(evaluator.stopwatch.seconds),
     )
-    return dataclasses.replace(task, config=replace(config, fitted.settings), fitted=fitted)
 
 
 def load_task(
@@ -156,7 +166,7 @@ def load_task(
         data=images,
         load_test=load_test,
         preset=preset,
-        data_seconds=time.perf_counter() - begin,
+        seconds={"data": time.perf_counter() - begin},
         workers=workers or WorkerConfig(),
         time_limit=time_limit,
     )

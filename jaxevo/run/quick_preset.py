@@ -16,7 +16,7 @@ from jaxevo.datasets.dataset import Dataset, ReadOptions, make_form
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.estimate import measured_pace
 from jaxevo.run.evaluator import Evaluator
-from jaxevo.run.pilot import PATIENCE, Length, needed_length
+from jaxevo.run.pilot import PATIENCE, SCHEDULE, Length, length_of, needed_length
 from jaxevo.run.sizing import (
     CHOSEN,
     ENOUGH,
@@ -100,43 +100,59 @@ def fit_to_images(
         time_limit: Seconds of the search; trying takes a tenth of them at most.
     """
     patience = PATIENCE if time_limit is None else min(PATIENCE, time_limit / 20)
+    available, usual = len(evaluator.data.labels), flatten(config)
+    now = usual | dict(fitted.settings)
     try:
-        length = needed_length(evaluator, patience)
+        seen = now["epochs"] * (now["train_examples"] or available)
+        length = needed_length(evaluator, seen=seen, patience=patience)
         if length is None:
             return fitted
         rate = mean_multiply_adds(evaluator.config, size) / measured_pace(evaluator).image
-    except (ArithmeticError, MemoryError, RuntimeError):  # the estimate of the search says why
+    except (ArithmeticError, MemoryError, RuntimeError):  # the length stays that of the preset
         return fitted
-    # Fewer candidates that are trained long enough are better than many that are not, and than a
-    # winner that is trained too shortly.
-    settings: dict[str, int] = {name: getattr(length, name) for name in sorted(LENGTH)}
+    # Fewer candidates that are trained long enough are better than many that are not. A winner that
+    # is trained shortly, or half of the length, is the last resort.
+    settings = {name: value for name, value in SCHEDULE.items() if name not in given}
     settings |= {name: fitted.settings[name] for name in {"image_size"} & fitted.settings.keys()}
-    longer, stay = replace(config, settings), {*given, *LENGTH, "image_size"}
-    shorter = choose_settings(longer, size, rate, given={*stay, "final_epochs", "channels"})
-    if shorter.seconds > ENOUGH:
-        shorter = choose_settings(longer, size, rate, given=stay)
-    words = [_describe_length(length, config, len(evaluator.data.subset))]
+    wanted = length.epochs * (length.train_examples or available)
+    half = length_of(
+        wanted // 2,
+        config.training.epochs,
+        available,
+        tried=length.tried,
+        learned=length.learned,
+    )
+    for each, stay in ((length, {"final_epochs"}), (length, set()), (half, set())):
+        chosen = settings | {name: getattr(each, name) for name in sorted(LENGTH)}
+        fixed = {*given, *LENGTH, "image_size", *stay}
+        shorter = choose_settings(replace(config, chosen), size, rate, given=fixed)
+        if shorter.seconds <= ENOUGH:
+            break
+    words = [_describe_length(each, length, config=config, examples=len(evaluator.data.subset))]
     if "image_size" in fitted.settings:
         words.append(
             f"images are made {fitted.settings['image_size']} pixels a side; with more time "
             f"--image_size={max(size.height, size.width)} would be better"
         )
-    usual, chosen = flatten(config), settings | dict(shorter.settings)
+    chosen |= dict(shorter.settings)
     changed = {name: value for name, value in chosen.items() if value != usual[name]}
     return Fitted(changed, shorter.seconds, "\n".join(filter(None, [*words, shorter.description])))
 
 
-def _describe_length(length: Length, config: SearchConfig, examples: int) -> str:
-    """The length in a sentence; `examples` images were an epoch of the preset."""
-    begin = (
-        f"random networks begin to learn after about {length.begun:,} images"
-        if length.learned
-        else f"after {length.begun:,} images random networks have not begun to learn"
+def _describe_length(each: Length, needed: Length, *, config: SearchConfig, examples: int) -> str:
+    """The length that was taken in a sentence; `examples` images were an epoch of the preset."""
+    learned = (
+        f"two random networks needed about {needed.tried:,} images to halve the loss of guessing"
+        if needed.learned
+        else f"two random networks had not both halved the loss of guessing after about "
+        f"{needed.tried:,} images"
     )
-    images = "all" if not length.train_examples else f"{length.train_examples:,}"
+    images = "all" if not each.train_examples else f"{each.train_examples:,}"
+    less = "" if each == needed else "; twice as long would be better, and takes too long here"
     return (
-        f"these images are hard to learn: {begin}, so candidates are trained for {length.epochs} "
-        f"epochs of {images} images instead of {config.training.epochs} of {examples:,}"
+        f"candidates are trained for {each.epochs} epochs of {images} images instead of "
+        f"{config.training.epochs} of {examples:,}, at a rate that rises first: {learned}{less}; "
+        f"--epochs={config.training.epochs} leaves the usual length"
     )
 
 

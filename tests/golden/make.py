@@ -27,7 +27,7 @@ TINY = (
     "--validation_fraction=0.1 --stagnation_start=1 --stagnation_patience=1 --num_ants=4 "
     "--final_epochs=2 "
     "--final_batch_size=32 --final_learning_rate=0.01 --retrain_best=2 --retrain_seeds=2 --seed=3 "
-    "--engine=universal --nocompare_winner --recipe=paper --schedule=exponential --warmup=0"
+    "--engine=universal --nocompare_winner --recipe=paper"
 ).split()
 RUNS = {
     "rea": ("--strategy=rea",),

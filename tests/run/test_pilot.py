@@ -70,18 +70,24 @@ def learning_after(monkeypatch, *epochs: float):
 )
 def test_length_by_hand(number, epochs, length, monkeypatch):
     learning_after(monkeypatch, *epochs)
-    assert needed_length(evaluator_of(data_of(number, 200))) == length
+    assert needed_length(evaluator_of(data_of(number, 200)), seen=600) == length
+
+
+def test_a_length_that_was_lowered_may_be_too_short(monkeypatch):
+    learning_after(monkeypatch, 2, 2)
+    found = needed_length(evaluator_of(data_of(5000, 200)), seen=399)
+    assert found == Length(200, 3, 400, True)
 
 
 def test_a_network_is_not_trained_longer_than_there_is_patience(monkeypatch):
-    """What it was trained for counts: 12 and 12 epochs of 15 seconds, or 2 and 2 of them."""
+    """What it was trained for counts. Epochs take 15 seconds; the first, which compiles, is free."""
     ticks = itertools.count(step=15)
     monkeypatch.setattr(pilot.time, "perf_counter", lambda: next(ticks))
     learning_after(monkeypatch, 17, 17)
-    found = needed_length(evaluator_of(data_of(5000, 200)), patience=170)
+    found = needed_length(evaluator_of(data_of(5000, 200)), seen=600, patience=160)
     assert found == Length(1200, 3, 2400, False)
     learning_after(monkeypatch, 17, 17)
-    assert needed_length(evaluator_of(data_of(5000, 200)), patience=20) is None
+    assert needed_length(evaluator_of(data_of(5000, 200)), seen=600, patience=20) is None
 
 
 def test_loss_of_guessing_by_hand():
