@@ -153,7 +153,7 @@ def met_genomes(options: argparse.Namespace, bench: Bench) -> list[Genome]:
                 **{"max_parameters": options.max_parameters, "fitness": "speed"},
                 # Some of what is trained is of the first generation, or was met before.
                 **{"num_generations": 1000, "max_trainings": options.searched // 4 + 10},
-                **{"retrain_best": 0, "compare_winner": False, "epochs": 3},
+                **{"retrain_best": 0, "compare_winner": False},
             },
         )
         find_winner(task, Silent())

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from curves import BATCH, Bench, column, train_missing
+from curves import BATCH, RECIPES_TRIED, Bench, column, train_missing
 from scipy.stats import wilcoxon
 
 from jaxevo.config import NetworkConfig, TrainingConfig
@@ -56,7 +56,7 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
                 "epochs": options.candidate_epochs,
                 **({"train_examples": images} if (images := options.candidate_examples) else {}),
                 "max_trainings": candidates(options),
-                **(RECIPES["modern"] | {"weight_average": 0.95} if options.modern else {}),
+                **RECIPES_TRIED[options.training],
                 # Above 0, the width and the number of cells are genes.
                 "min_channels": options.min_channels,
                 "min_normal_cells": options.min_normal_cells,
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40, help="of winners")
     parser.add_argument("--candidate_epochs", type=int, default=3)
     parser.add_argument("--candidate_examples", type=int, help="images of an epoch")
-    parser.add_argument("--modern", action="store_true", help="candidates' recipe")
+    parser.add_argument("--training", choices=RECIPES_TRIED, default="paper", help="of candidates")
     names = [", ".join(way) for way in WAYS]
     parser.add_argument("--ways", nargs="*", choices=names, default=names)
     parser.add_argument("--workdir", type=pathlib.Path, default=pathlib.Path("searches"))

@@ -63,7 +63,7 @@ flags.DEFINE_bool(
     "generations or trainings, another time limit or target, or another final training",
 )
 flags.DEFINE_bool(
-    "dry_run", False, "try two random candidates, print how long the search would take, and stop"
+    "dry_run", False, "time two random candidates, print how long the search would take, and stop"
 )
 flags.DEFINE(
     shared.PATH, "profile", None, "folder for a trace of JAX's profiler, of what this session does"

@@ -130,7 +130,7 @@ def _as_begun(
     begun = {name: value for name, value in complete(stored).items() if name not in stored}
     begun |= recorded_choice(document)
     changed_in_presets = {"num_normal_cells", "fitness", "epochs", "num_generations"}
-    changed_in_presets |= {"conv_kind", "max_parameters", "schedule", "warmup"}
+    changed_in_presets |= {"conv_kind", "max_parameters"}
     changed_in_presets |= set() if "fitness" in settings else {"racing"}
     changed_in_presets |= set() if recipe else set(final_settings("paper"))
     changed_in_presets |= set() if strategy else {"strategy"}

@@ -52,7 +52,7 @@ def measured_pace(evaluator: Evaluator) -> Pace:
     time is in proportion to multiply-adds. Raises whatever a training may raise.
     """
     config = evaluator.config
-    genomes = [random_candidate(config, sample) for sample in range(_SAMPLES)]
+    genomes = [_genome(config, sample) for sample in range(_SAMPLES)]
     times = np.array([_time(evaluator, genome, k) for k, genome in enumerate(genomes)])
     step, evaluation, compiling = map(float, times.mean(0))
     if config.layout_genes or config.max_parameters or config.max_multiply_adds:
@@ -67,7 +67,7 @@ def measured_pace(evaluator: Evaluator) -> Pace:
     return Pace(step / config.training.batch_size, evaluation, compiling if each else 0.0)
 
 
-def random_candidate(config: SearchConfig, sample: int) -> Genome:
+def _genome(config: SearchConfig, sample: int) -> Genome:
     """A random genome of the smallest or the largest number of nodes.
 
     Where the kind of convolutions is a gene, each has one of the two.

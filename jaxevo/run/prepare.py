@@ -13,7 +13,6 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig, replace
 from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, open_dataset
-from jaxevo.datasets.dataset import Dataset
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
@@ -21,8 +20,8 @@ from jaxevo.machine import default_preset
 from jaxevo.run.configuration import ARRAYS, continued_config, make_config, with_genomes
 from jaxevo.run.explore import within_bounds
 from jaxevo.run.lag import settle_lag
-from jaxevo.run.quick_preset import LENGTH, fit_to_images, fit_to_machine, read_options, size_of
-from jaxevo.run.search import Task, make_evaluator
+from jaxevo.run.quick_preset import fit_to_machine, read_options
+from jaxevo.run.search import Task
 from jaxevo.run.workdir import Workdir
 from jaxevo.strategies.registry import make_strategy
 
@@ -92,8 +91,9 @@ def make_task(
         )
         if preset == "quick" and not folder.config.exists():
             fitted = fit_to_machine(config, opened, settings)
+            config = replace(config, fitted.settings)
     task = load_task(
-        config if fitted is None else replace(config, fitted.settings),
+        config,
         opened,
         path,
         preset=preset,
@@ -101,49 +101,12 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
-    if fitted is not None:
-        task = dataclasses.replace(task, fitted=fitted)
-        task = _with_length(task, config, opened, given=settings)
     # A person's own test images are read once and forgotten: a damaged one would else end the run
     # after hours.
     if task.data.form is not None and not task.workdir.result.exists():
         options = dataclasses.replace(read_options(config.data), progress=on_image)
         opened.check_test(task.data.form, options)
-    return dataclasses.replace(task, continues=continues)
-
-
-def _with_length(
-    task: Task, config: SearchConfig, opened: Dataset, *, given: Mapping[str, Any]
-) -> Task:
-    """The task of a new run by the preset quick, whose candidates are trained as long as is needed.
-
-    `config` is that of the preset, with the settings that a person gave.
-    """
-    fitted = task.fitted
-    if fitted is None or not LENGTH.isdisjoint(given):
-        return task
-    # Of what was chosen for this machine, the networks and their images count here.
-    chosen = {
-        name: fitted.settings[name]
-        for name in ("image_size", "channels")
-        if name in fitted.settings
-    }
-    evaluator = make_evaluator(dataclasses.replace(task, config=replace(config, chosen)))
-    with evaluator.stopwatch.part("other"):
-        fitted = fit_to_images(
-            fitted,
-            config,
-            evaluator,
-            size=size_of(config.data, opened),
-            given=given,
-            time_limit=task.time_limit,
-        )
-    return dataclasses.replace(
-        task,
-        config=replace(config, fitted.settings),
-        fitted=fitted,
-        seconds=dict(evaluator.stopwatch.seconds),
-    )
+    return dataclasses.replace(task, continues=continues, fitted=fitted)
 
 
 def load_task(
@@ -166,7 +129,7 @@ def load_task(
         data=images,
         load_test=load_test,
         preset=preset,
-        seconds={"data": time.perf_counter() - begin},
+        data_seconds=time.perf_counter() - begin,
         workers=workers or WorkerConfig(),
         time_limit=time_limit,
     )

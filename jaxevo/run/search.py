@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig
@@ -51,7 +51,7 @@ class Task:
     data: SearchData
     load_test: Callable[[], Images] | None = None  # None: there are no test images
     preset: str = "none"  # for the record
-    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # before it, by part
+    data_seconds: float = 0.0  # that loading the data took
     workers: WorkerConfig = WorkerConfig()
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
     continues: bool = False  # the run in the folder, complete or not, takes this configuration
@@ -129,8 +129,7 @@ def make_evaluator(
         task.data.train, config.data.train_examples, config.seed, class_weights=weights
     )
     stopwatch = Stopwatch()
-    for part, seconds in task.seconds.items():
-        stopwatch.add(part, seconds)
+    stopwatch.add("data", task.data_seconds)
     return Evaluator(
         config,
         task.builder,

@@ -66,7 +66,7 @@ class Fitted:
         description: What was chosen and what would be better with more time; empty: nothing was.
     """
 
-    settings: Mapping[str, Any]
+    settings: Mapping[str, int]
     seconds: float
     description: str = ""
 
