@@ -47,7 +47,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "aging100": {"strategy": "aging", "population_size": 100, "sample_size": 25},
     "random": {"strategy": "random"},
     "aco": {"strategy": "aco"},
-    # What it learns from has to be the genome's: accuracy is, at a constant rate, noise.
+    # The sum of losses tells at least as much of a genome as accuracy, and allows a race.
     # Seeds spread the sum of losses by 5 to 7 % of itself.
     "guided": {"strategy": "guided", "fitness": "speed", "racing": 0.07},
     # The front is what is kept.
