@@ -138,7 +138,7 @@ def modelled(monkeypatch):
 
 def test_a_model_of_trainings_orders_genomes_as_they_were_measured(modelled):
     lines = made_up_lines()
-    landscape = modelled.Landscape.fit(lines, "speed")
+    landscape = modelled.Landscape.fit(lines, "speed", "steady")
     assert min(landscape.taus) > 0.6
     genomes = [Genome.from_dict(line["genome"]) for line in lines[:: 2 * 3]]
     truth, *fitness = landscape.values(genomes).T
@@ -155,7 +155,7 @@ def test_a_model_of_trainings_orders_genomes_as_they_were_measured(modelled):
 
 
 def test_searches_on_a_model_find_what_is_better_than_random_genomes(modelled):
-    landscape = modelled.Landscape.fit(made_up_lines(), "speed")
+    landscape = modelled.Landscape.fit(made_up_lines(), "speed", "steady")
     for way in (
         modelled.Way("random", "speed", epochs=2),
         modelled.Way("guided", "speed", epochs=1),
