@@ -5,6 +5,7 @@ Flags are parsed, errors are one line, and interrupts end the command.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
@@ -81,6 +82,9 @@ def run(
         except KeyboardInterrupt:
             print(f"interrupted; {when_interrupted}", file=sys.stderr)
             sys.exit(130)
+        finally:
+            # All is said: an interrupt while libraries clean up would end in a traceback.
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

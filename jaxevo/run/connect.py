@@ -36,8 +36,7 @@ def connect(cluster: str) -> Any:
 
     Raises `InputError`.
     """
-    need("ray", "ray")
-    os.environ.update(_QUIET)
+    check_cluster(cluster)
     if cluster == "local":
         # Only this machine can reach the cluster, and only who has the token: this process.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # listens on 127.0.0.1 alone
@@ -57,8 +56,6 @@ def connect(cluster: str) -> Any:
         cores = len(os.sched_getaffinity(0))
         options |= {"num_cpus": cores, "include_dashboard": False}
         options |= {"object_store_memory": _STORE_BYTES}
-    elif cluster != "auto" and not is_here(cluster.rpartition(":")[0] or cluster):
-        check_token(cluster)
     with _signals_kept(), warnings.catch_warnings():
         # JAX warns of forks. Ray's children set up signals and then become other programs.
         warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
@@ -71,6 +68,14 @@ def connect(cluster: str) -> Any:
             ) from None
     _silence()
     return ray
+
+
+def check_cluster(cluster: str) -> None:
+    """Raises `InputError` if a cluster may not be joined; whether it is there is not tried."""
+    need("ray", "ray")
+    os.environ.update(_QUIET)  # before Ray is imported
+    if cluster not in ("local", "auto") and not is_here(cluster.rpartition(":")[0] or cluster):
+        check_token(cluster)
 
 
 def is_here(host: str) -> bool:

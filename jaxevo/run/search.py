@@ -15,10 +15,10 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
-from jaxevo.extras import need
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.changes import change_run, settle_changes
 from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
+from jaxevo.run.connect import check_cluster
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator, class_weights
@@ -62,7 +62,7 @@ class Task:
         initial_genomes(self.config, within_bounds(self.config, self.builder.complexity))
         self.workers.check(self.config)
         if self.workers.cluster:
-            need("ray", "ray")
+            check_cluster(self.workers.cluster)
 
     @property
     def builder(self) -> NetworkBuilder:

@@ -123,7 +123,7 @@ def test_a_node_with_other_versions_gets_no_work(nodes, tmp_path, expected):
 
 
 def test_a_cluster_beyond_this_machine_needs_a_token(tmp_path, launch_environment):
-    flags = [f"--workdir={tmp_path}", "--preset=quick", "--cluster=192.0.2.77:6379"]
+    flags = [f"--workdir={tmp_path}/run", "--preset=quick", "--cluster=192.0.2.77:6379"]
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "launch" / "search.py"), *flags],
         env=environment_of(launch_environment),
@@ -134,6 +134,7 @@ def test_a_cluster_beyond_this_machine_needs_a_token(tmp_path, launch_environmen
     assert done.stderr.count("\n") == 1
     assert "192.0.2.77:6379 is not this machine" in done.stderr
     assert "RAY_AUTH_MODE=token" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_job_that_loses_node_after_node_ends_the_search():

@@ -182,6 +182,26 @@ def test_crashed_workers_and_a_full_disk_leave_a_run_that_goes_on(tmp_path, laun
     assert failures[3] == "RuntimeError: injected; tried again: its process ended by SIGSEGV"
 
 
+def test_an_interrupt_at_the_very_end_ends_in_no_traceback(launch_environment):
+    """While libraries clean up after the command, as JAX does."""
+    script = """
+import atexit
+import os
+import signal
+
+from jaxevo.commands import command, flags
+
+def main(console):
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+    print("done")
+
+command.run(main, "__main__", "give the same command to go on", arguments=["program"])
+"""
+    launched = [sys.executable, "-c", script]
+    done = subprocess.run(launched, env=launch_environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 def test_second_interrupt_ends_it_at_once(launch_environment):
     """Also where Python sees neither, as during a long computation."""
     script = """
