@@ -2,16 +2,17 @@
 
     python benchmarks/searches.py --dataset=digits --max_parameters=5000 --seeds=10
 
-Each search may train candidates for as many epochs as the preset `quick` does. Its winner, chosen
-by what the search knows, is trained to the end three times and scored on the test images: these
-figures choose nothing. Seeds are paired. The folder keeps all runs and winners, so the same command
-goes on.
+Unless `--candidates` is given, a search trains candidates on as many images as the preset `quick`
+does on MNIST. Its winner, chosen by what the search knows, is trained to the end three times and
+scored on the test images: these figures choose nothing. Seeds are paired. The folder keeps all runs
+and winners, so the same command goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -21,15 +22,16 @@ from curves import BATCH, RECIPES_TRIED, Bench, column, train_missing
 from scipy.stats import wilcoxon
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.config.presets import RECIPES
+from jaxevo.config.presets import RECIPES, preset
 from jaxevo.run.prepare import make_task
 from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
 
-EPOCHS = 216  # of candidates' trainings, as many as the preset quick has
-EXAMPLES = 1300  # images of an epoch of these
+QUICK = preset("quick", num_images=60_000)
+CANDIDATES = QUICK["population_size"] + QUICK["num_offspring"] * QUICK["num_generations"]
+IMAGES = CANDIDATES * QUICK["epochs"] * QUICK["train_examples"]  # of all candidates' trainings
 REPEATS = 3  # trainings of a winner
-# Strategy and fitness; the first is what the others are compared with.
+# Strategy and fitness; the first that is tried is what the others are compared with.
 WAYS = (
     ("random", "accuracy"),
     ("guided", "speed"),
@@ -43,7 +45,7 @@ WAYS = (
 
 def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, Any], Any]]:
     """Every search, seed by seed."""
-    recipe = RECIPES["modern"] | {"weight_average": 0.98}
+    recipe = RECIPES[options.recipe] | {"weight_average": 0.98}
     final = dataclasses.replace(
         TrainingConfig(), **recipe, epochs=options.epochs, learning_rate=1e-2, batch_size=BATCH
     )
@@ -57,9 +59,7 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
                 **({"train_examples": images} if (images := options.candidate_examples) else {}),
                 "max_trainings": candidates(options),
                 **RECIPES_TRIED[options.training],
-                # Above 0, the width and the number of cells are genes.
-                "min_channels": options.min_channels,
-                "min_normal_cells": options.min_normal_cells,
+                **dict(options.setting),
             }
 
             def run(strategy=strategy, fitness=fitness, settings=settings, seed=seed):
@@ -83,9 +83,17 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
 
 
 def candidates(options: argparse.Namespace) -> int:
-    """Trainings of a search; longer epochs leave fewer."""
-    images = options.candidate_examples or EXAMPLES
-    return EPOCHS * EXAMPLES // (options.candidate_epochs * images)
+    """Trainings of a search; where their number is not given, longer epochs leave fewer."""
+    if options.candidates:
+        return options.candidates
+    images = options.candidate_examples or QUICK["train_examples"]
+    return IMAGES // (options.candidate_epochs * images)
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """A setting of `--setting`: `dropout_rate=0`. Raises `ValueError`."""
+    name, _, value = text.partition("=")
+    return name, json.loads(value)
 
 
 def table(lines: list[dict[str, Any]]) -> str:
@@ -101,18 +109,17 @@ def table(lines: list[dict[str, Any]]) -> str:
         "| strategy, fitness | seeds | parameters | accuracy | cross entropy | difference | p |",
         "|---|---|---|---|---|---|---|",
     ]
-    for way in WAYS:
+    tried = [way for way in WAYS if sum(key[:2] == way for key in scores) > 1]
+    for way in tried:
         seeds = sorted(seed for *other, seed in scores if tuple(other) == way)
-        if len(seeds) < 2:
-            continue
         own = np.array([scores[*way, seed] for seed in seeds])
         sizes = [
             line["parameters"]
             for line in lines
             if (line["key"]["strategy"], line["key"]["fitness"]) == way
         ]
-        paired = [seed for seed in seeds if (*WAYS[0], seed) in scores]
-        gaps = np.array([scores[*way, s][1] - scores[*WAYS[0], s][1] for s in paired])
+        paired = [seed for seed in seeds if (*tried[0], seed) in scores]
+        gaps = np.array([scores[*way, s][1] - scores[*tried[0], s][1] for s in paired])
         differs = gaps.any()
         _, chance = map(float, wilcoxon(gaps)) if differs else (0.0, 1.0)
         rows.append(
@@ -120,7 +127,7 @@ def table(lines: list[dict[str, Any]]) -> str:
             f"| {own[:, 0].mean():.2%} ± {100 * own[:, 0].std(ddof=1):.2f} "
             f"| {own[:, 1].mean():.4f} ± {own[:, 1].std(ddof=1):.4f} "
             f"| {f'{gaps.mean():+.4f}' if differs else ''} "
-            f"| {f'{chance:.2f}' if differs else ''} |"
+            f"| {f'{chance:.2g}' if differs else ''} |"
         )
     return "\n".join(rows)
 
@@ -132,19 +139,32 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--channels", type=int, default=6)
     parser.add_argument("--num_normal_cells", type=int, default=2)
-    parser.add_argument("--min_channels", type=int, default=0)
-    parser.add_argument("--min_normal_cells", type=int, default=0)
     parser.add_argument("--max_parameters", type=int, default=5000)
     parser.add_argument("--epochs", type=int, default=40, help="of winners")
     parser.add_argument("--candidate_epochs", type=int, default=3)
     parser.add_argument("--candidate_examples", type=int, help="images of an epoch")
+    parser.add_argument("--candidates", type=int, help="trainings of a search")
     parser.add_argument("--training", choices=RECIPES_TRIED, default="paper", help="of candidates")
+    parser.add_argument("--recipe", choices=RECIPES, default="modern", help="of winners")
+    parser.add_argument(
+        "--setting",
+        nargs="*",
+        type=setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help="of all searches, values as in JSON: min_channels=2 makes the width a gene",
+    )
     names = [", ".join(way) for way in WAYS]
     parser.add_argument("--ways", nargs="*", choices=names, default=names)
     parser.add_argument("--workdir", type=pathlib.Path, default=pathlib.Path("searches"))
     options = parser.parse_args()
     options.workdir.mkdir(parents=True, exist_ok=True)
-    network = NetworkConfig(channels=options.channels, num_normal_cells=options.num_normal_cells)
+    named = {field.name for field in dataclasses.fields(NetworkConfig)}
+    network = NetworkConfig(
+        channels=options.channels,
+        num_normal_cells=options.num_normal_cells,
+        **{name: value for name, value in options.setting if name in named},
+    )
     bench = Bench.open(
         options.dataset, options.data_dir, network=network, examples=0, validation=0.2
     )
