@@ -3,10 +3,10 @@
 The same command resumes an interrupted comparison.
 
     # On digits:
-    python launch/compare.py --strategies=guided,rea,aging,random --seeds=3 --evaluations=60
-    python launch/compare.py --strategies=rea,rea_b3 --dataset=mnist --data_dir=DIR
+    python -m jaxevo compare --strategies=guided,rea,aging,random --seeds=3 --evaluations=60
+    python -m jaxevo compare --strategies=rea,rea_b3 --dataset=mnist --data_dir=DIR
     # Four searches at a time, each in a process of its own:
-    python launch/compare.py --strategies=rea,random --workers=4
+    python -m jaxevo compare --strategies=rea,random --workers=4
 """
 
 from __future__ import annotations

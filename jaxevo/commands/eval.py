@@ -2,20 +2,20 @@
 
 With --weights, saved weights are scored instead.
 
-    python launch/eval.py --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
+    python -m jaxevo eval --genome=evoA.json --dataset=mnist --data_dir=DIR --seeds=3
 
     # Trained on one data set, scored on another:
-    python launch/eval.py --genome=evoA.json --dataset=mnist --test_dataset=usps
+    python -m jaxevo eval --genome=evoA.json --dataset=mnist --test_dataset=usps
     # Checkpoints between epochs, from which the same command resumes:
-    python launch/eval.py --model=resnet18 --dataset=mnist --workdir=runs/resnet18
+    python -m jaxevo eval --model=resnet18 --dataset=mnist --workdir=runs/resnet18
     # Saved weights, without training:
-    python launch/eval.py --weights=runs/digits-quick-seed0/best --dataset=digits
+    python -m jaxevo eval --weights=runs/digits-quick-seed0/best --dataset=digits
     # How long the network takes in onnxruntime on this machine:
-    python launch/eval.py --weights=runs/digits-quick-seed0/best --latency
+    python -m jaxevo eval --weights=runs/digits-quick-seed0/best --latency
     # A hand-designed network of a genome's size:
-    python launch/eval.py --model=small_cnn --model_parameters=8000 --dataset=mnist
+    python -m jaxevo eval --model=small_cnn --model_parameters=8000 --dataset=mnist
     # The paper's width on SVHN:
-    python launch/eval.py --genome=evoA.json --dataset=svhn --channels=32
+    python -m jaxevo eval --genome=evoA.json --dataset=svhn --channels=32
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
 No network is built, and no GPU is needed.
 
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0
+    python -m jaxevo inspect --workdir=runs/digits-quick-seed0
     # One individual's lineage and genome:
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12
+    python -m jaxevo inspect --workdir=runs/digits-quick-seed0 --id=12
     # A network that was kept beside the winner, to predict with:
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --id=12 --export_weights=W
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --json
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --plot=pictures
+    python -m jaxevo inspect --workdir=runs/digits-quick-seed0 --id=12 --export_weights=W
+    python -m jaxevo inspect --workdir=runs/digits-quick-seed0 --json
+    python -m jaxevo inspect --workdir=runs/digits-quick-seed0 --plot=pictures
     # One page for a browser, of any run:
-    python launch/inspect_checkpoint.py --workdir=runs/digits-quick-seed0 --report=report.html
-    python launch/inspect_checkpoint.py --genome=evoA.json --plot=pictures
+    python -m jaxevo inspect --workdir=runs/digits-quick-seed0 --report=report.html
+    python -m jaxevo inspect --genome=evoA.json --plot=pictures
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 The trainings that are missing are carried out.
 
     # Minutes; every row, none of them good:
-    python launch/reproduce.py --table=digits --budget=smoke --data_dir=DIR
+    python -m jaxevo reproduce --table=digits --budget=smoke --data_dir=DIR
     # A night or two; the same command resumes:
-    python launch/reproduce.py --table=transfer --budget=cpu --data_dir=DIR
+    python -m jaxevo reproduce --table=transfer --budget=cpu --data_dir=DIR
     # Two trainings or searches at a time, each in a process of its own:
-    python launch/reproduce.py --table=digits --budget=cpu --data_dir=DIR --workers=2
+    python -m jaxevo reproduce --table=digits --budget=cpu --data_dir=DIR --workers=2
     # As in the paper, on a GPU:
-    python launch/reproduce.py --table=ablation --budget=paper
+    python -m jaxevo reproduce --table=ablation --budget=paper
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The same command resumes an interrupted run.
 
-    python launch/search.py                                   # the embedded data set digits
-    python launch/search.py --dataset=mnist --data_dir=DIR    # DIR/mnist/train-images-...
-    python launch/search.py --dataset=mnist --preset=paper    # as in the paper
-    python launch/search.py --continue --num_generations=16   # a finished run goes on
+    python -m jaxevo search                                   # the embedded data set digits
+    python -m jaxevo search --dataset=mnist --data_dir=DIR    # DIR/mnist/train-images-...
+    python -m jaxevo search --dataset=mnist --preset=paper    # as in the paper
+    python -m jaxevo search --continue --num_generations=16   # a finished run goes on
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def carry_out(task: Task, reporter: Reporter) -> Result:
     except DivergedError as error:
         raise InputError(
             f"the final training of {task.workdir.best_genome} failed ({error}): train that genome "
-            "by launch/eval.py --genome=..., or search in another --workdir"
+            "by jaxevo eval --genome=..., or search in another --workdir"
         ) from error
 
 
