@@ -7,6 +7,7 @@ command's flags (`jaxevo search --help`).
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +29,10 @@ from jaxevo.config.presets import RECIPES, search_settings
 from jaxevo.datasets import ReadOptions, load_training_data
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
-from jaxevo.networks.baselines import Architecture, Baseline
+from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports.live import LiveReport
+from jaxevo.run.claim import claim_folder
 from jaxevo.run.prepare import Data, dataset_name, make_task
 from jaxevo.run.progress import RunReporter, reading
 from jaxevo.run.reporter import Reporter
@@ -144,7 +146,8 @@ def train(
         engine: One of `config.ENGINES`; `auto` is the one that the training in the workdir began
             with, else the fastest that can train the model.
         seed: Of weights, order of images, dropout and augmentation.
-        workdir: Folder for checkpoints between epochs, from which the same call goes on.
+        workdir: Folder for checkpoints between epochs, from which the same call goes on. It belongs
+            to one model, its settings and images: another training is refused.
         data_dir: Folder with published files.
         image_size: Side in pixels that images are resized to; 0 leaves them as they are.
         resize: How, `stretch` or `mnist_box`.
@@ -166,6 +169,12 @@ def train(
     images, classes = loaded.images, loaded.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
     folder = pathlib.Path(home_expanded(workdir)) if workdir is not None else None
+    if folder is not None:
+        settings = {
+            "training": dataclasses.asdict(training),
+            "network": dataclasses.asdict(network),
+        }
+        claim_folder(folder, settings | describe(architecture) | {"images": images.digest()})
     trained = train_classifiers(
         architecture,
         builder,
@@ -246,7 +255,8 @@ def evolve(
             f"strategy={strategy} minimises the size of networks, and here there are none; choose "
             "another one"
         )
-    begin |= {"fitness": "accuracy", "racing": 0.0}  # as noisy as that, for all that is known
+    # What `guided` expects of a genome is for the most part its own fitness, which may be exact.
+    begin |= {"fitness": "speed", "racing": 0.0}
     given = genome_files.pack(initial_genomes)
     config = replace(SearchConfig(), begin | settings | {"seed": seed, "initial_genomes": given})
     return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)

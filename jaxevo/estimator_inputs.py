@@ -62,8 +62,22 @@ def image_shape_of(
                 f"rows of {values} values are no square images: give image_shape=(height, width) "
                 "or (height, width, channels)"
             )
-        shape = shape or (side, side)
-        return shape[0], shape[1], shape[2] if len(shape) > 2 else 1
+        found = (*(shape or (side, side)), 1)[:3]
+    else:
+        found = _wanted_shape(shape, values, wanted)
+    height, width, channels = found
+    if channels not in (1, 3):
+        raise InputError(
+            f"images of {list(found)} would have {channels} channels: give 1 or 3, as the last "
+            "side [N, H, W, C]"
+        )
+    return height, width, channels
+
+
+def _wanted_shape(
+    shape: tuple[int, ...] | None, values: int, wanted: Sequence[int]
+) -> tuple[int, ...]:
+    """The shape that the caller named. Raises `InputError` if the images do not have it."""
     try:
         found = np.empty(values, np.bool_).reshape(tuple(wanted)).shape
     except (TypeError, ValueError):
@@ -72,7 +86,7 @@ def image_shape_of(
     if len(found) != 3 or (shape is not None and (*shape, 1)[:3] != found):
         given = f"images of {list(shape)}" if shape else f"rows of {values} values"
         raise InputError(f"{given} do not have the image_shape {tuple(wanted)}: give one that fits")
-    return found[0], found[1], found[2]
+    return found
 
 
 def own_range(rows: np.ndarray) -> ValueRange | None:

@@ -232,6 +232,8 @@ def test_rows_of_colours():
         ((6,), (-1, -1), r"rows of 6 values do not have the image_shape \(-1, -1\)"),
         ((2, 3), (3, 2), r"images of \[2, 3\] do not have the image_shape \(3, 2\)"),
         ((2, 3, 3), (2, 9), r"images of \[2, 3, 3\] do not have the image_shape \(2, 9\)"),
+        ((3, 2, 2), None, r"images of \[3, 2, 2\] would have 2 channels: give 1 or 3, as the last"),
+        ((8,), (1, 2, 4), r"images of \[1, 2, 4\] would have 4 channels"),
         ((1, 2, 3, 3), None, r"X has the shape \[4, 1, 2, 3, 3\]: give \[N, H, W\] or"),
     ],
 )

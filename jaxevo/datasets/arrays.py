@@ -11,7 +11,7 @@ from jaxevo.datasets.array_pixels import ArrayPixels
 from jaxevo.datasets.base import DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
-from jaxevo.datasets.npz import axes_of, in_order
+from jaxevo.datasets.npz import axes_of, check_alike, in_order
 
 NAME = "arrays"  # what such data is called in records
 _PARTS = {"train": "train", "validation": "val", "test": "test"}
@@ -48,10 +48,16 @@ def open_arrays(data: Any) -> Dataset:
     }
     classes = classes_of("y_train", raw["train"])
     names = tuple(map(str, classes.tolist()))
-    # Check the images of each part against its labels.
+    # Check the images of each part against its labels, and their channels.
+    pixels = {
+        role: _pixels(f"x_{_PARTS[role]}", data[f"x_{_PARTS[role]}"], len(labels))
+        for role, labels in raw.items()
+    }
+    for images in pixels.values():
+        check_alike(pixels["train"], images)
     parts = {
         role: Part(
-            _pixels(f"x_{_PARTS[role]}", data[f"x_{_PARTS[role]}"], len(labels)),
+            pixels[role],
             number_classes(f"y_{_PARTS[role]}", labels, classes, trained="y_train"),
         )
         for role, labels in raw.items()

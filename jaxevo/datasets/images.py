@@ -21,11 +21,13 @@ class Images:
         images: uint8 [M, H, W, C].
         labels: int32 [M], from 0 to the number of classes - 1.
         class_names: Of the labels, where they are known.
+        form: In which they became bytes, where it is known.
     """
 
     images: np.ndarray
     labels: np.ndarray
     class_names: tuple[str, ...] = ()
+    form: InputForm | None = None
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:
@@ -44,7 +46,7 @@ class Images:
 
     def take(self, indices: np.ndarray) -> Images:
         """The images at `indices` ([K] integers), in that order."""
-        return Images(self.images[indices], self.labels[indices], self.class_names)
+        return dataclasses.replace(self, images=self.images[indices], labels=self.labels[indices])
 
     def digest(self) -> str:
         """Equal for the same images and labels."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxevo.datasets.base import MAX_SIDE, DataError
 from jaxevo.datasets.resize import METHODS, check_method, resize_images
-from jaxevo.datasets.values import Extent, ValueRange
+from jaxevo.datasets.values import BYTES, Extent, ValueRange
 
 BACKGROUNDS = ("white", "black")
 _KEYS = {"size", "channels", "resize", "range", "background"}
@@ -87,7 +87,7 @@ class InputForm:
                 f"{what} has 8 bits a pixel, where the training images' range is {self.values}: "
                 "store all in one range"
             )
-        if values.dtype != np.uint8 or self.values.high != 255:  # uint8 always lies within 0 to 255
+        if values.dtype != np.uint8 or self.values != BYTES:  # which uint8 always lies within
             self.values.check_bounds(Extent.of(values, what), what)
         pixels = self.values.to_bytes(values)
         if alpha is not None and alpha.min() < 1:
@@ -114,7 +114,9 @@ class InputForm:
                 f"{what} must be numbers [M, H, W] or [M, H, W, C], C 1 or 3, not {array.dtype} "
                 f"{array.shape}"
             )
-        self.values.check_scale(Extent.of(values, what), what)
+        # Bytes that have another type than theirs are rather of another range than dark.
+        dark = self.values != BYTES or values.dtype == np.uint8
+        self.values.check_scale(Extent.of(values, what), what, dark=dark)
         return self.to_input(values, what)
 
     def _composited(self, pixels: np.ndarray, alpha: np.ndarray, what: str) -> np.ndarray:

@@ -83,7 +83,7 @@ def open_npz(path: pathlib.Path) -> Dataset:
     for role in ("validation", "test"):
         if role in parts:
             notes += lacking(parts[role].labels, names, role)
-            _check_alike(pixels["train"], pixels[role])
+            check_alike(pixels["train"], pixels[role])
     test = parts.get("test")
     return Dataset(
         str(path),
@@ -178,7 +178,7 @@ def axes_of(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
     raise DataError(f"{what} has the shape {list(shape)}: {remedy}")
 
 
-def _check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
+def check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
     """Raises `DataError` if a split has other channels than the training images.
 
     It is called before anything is trained.

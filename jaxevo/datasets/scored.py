@@ -54,7 +54,7 @@ def load_test_data(
             form = dataclasses.replace(form, height=height, width=width, channels=channels)
     names = class_names or opened.class_names
     images = _read_test(opened, form, names, options=options).images
-    return dataclasses.replace(images, class_names=names)
+    return dataclasses.replace(images, class_names=names, form=form)
 
 
 def load_scored_data(

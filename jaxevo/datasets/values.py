@@ -20,6 +20,7 @@ from jaxevo.datasets.base import DataError
 _TOPS = (1, 15, 16, 255, 1023, 4095, 16383, 65535)
 _STEPS = 255  # of the bytes that a network takes
 _DARK = 10  # an array whose own range is so many times smaller was stored in another one
+_FAR = 1000  # widths of a range
 _MANY = 16  # images of which not all can be that dark by chance
 
 
@@ -86,14 +87,14 @@ class ValueRange:
         if extent.low < self.low - slack or extent.high > self.high + slack:
             raise DataError(self._refusal(extent, what))
 
-    def check_scale(self, extent: Extent, what: str) -> None:
+    def check_scale(self, extent: Extent, what: str, *, dark: bool = True) -> None:
         """Raises `DataError` if images of that extent must have been stored in another range.
 
         They may lie in this range all the same. Fractions show another range at once; of whole
-        numbers a few images may be as dark by chance.
+        numbers a few images may be as dark by chance, where they may be `dark` at all.
         """
         self.check_bounds(extent, what)
-        many = extent.images >= _MANY
+        many = extent.images >= _MANY or not dark
         if self.low < 0 <= extent.low and extent.high > 0 and many:
             raise DataError(self._refusal(extent, what))
         own = _smallest_range(extent)
@@ -116,9 +117,10 @@ class ValueRange:
         """Values in this range (or a little outside) as uint8 of the same shape."""
         if values.dtype == np.uint8 and (self.low, self.high) == (0, 255):
             return values
-        scaled = (values.astype(np.float32) - np.float32(self.low)) * np.float32(
-            _STEPS / (self.high - self.low)
-        )
+        # Far from 0 a number of 32 bits has too few digits for the differences.
+        far = max(abs(self.low), abs(self.high)) > _FAR * (self.high - self.low)
+        kind = np.float64 if far else np.float32
+        scaled = (values.astype(kind) - kind(self.low)) * kind(_STEPS / (self.high - self.low))
         return np.clip(np.round(scaled), 0, _STEPS).astype(np.uint8)
 
 

@@ -21,11 +21,11 @@ from jaxevo.datasets import (
     same_dataset,
 )
 from jaxevo.datasets.splits import training_subset
-from jaxevo.experiments.claim import claim_folder
 from jaxevo.experiments.scored_images import load_tests, trained_on_note
 from jaxevo.experiments.scores import document_lines, score_document
 from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.claim import claim_folder
 from jaxevo.run.words import duplicates_note
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import network_settings

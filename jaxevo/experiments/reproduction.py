@@ -15,7 +15,6 @@ from rich.console import Console
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import Images, load_training_data
-from jaxevo.experiments.claim import claim_folder
 from jaxevo.experiments.parts import PartFailedError
 from jaxevo.experiments.scored_images import load_tests
 from jaxevo.files import write_json
@@ -23,6 +22,7 @@ from jaxevo.networks.baselines import Architecture, Baseline, describe
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
 from jaxevo.reports.paper_tables import BUDGETS, SEARCHED, TABLES, DataPair
+from jaxevo.run.claim import claim_folder
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner

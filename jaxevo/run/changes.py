@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import datetime
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.changes import ENDS, changed
 from jaxevo.run.ledger import Ledger
-from jaxevo.run.reader import load_run
+from jaxevo.run.reader import Run, load_run
 from jaxevo.run.records import Change
 from jaxevo.run.workdir import Workdir
 
 
 def change_run(
-    workdir: Workdir, config: SearchConfig, about: dict[str, Any], *, time_limit: float | None
+    workdir: Workdir,
+    config: SearchConfig,
+    about: dict[str, Any],
+    *,
+    time_limit: float | None,
+    check: Callable[[Run], None] = lambda run: None,
 ) -> str | None:
     """Writes that the run goes on with this configuration.
 
@@ -32,6 +37,7 @@ def change_run(
         config: The settings that the run is to have.
         about: What `Workdir.open` is given beside the configuration.
         time_limit: Seconds that the search may take now; None: no limit.
+        check: Raises where the run cannot go on, before anything is written.
 
     Returns:
         The change in words; None if nothing changes.
@@ -52,6 +58,7 @@ def change_run(
     if not settings and not lifts_stop:
         return None
     workdir.check_streams(document)
+    check(run)
     result = run.result
     change = Change(
         time=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),

@@ -60,7 +60,7 @@ def rank_best(
     best += _earlier_winners(ledger, best)
     stage = "retraining the best"
     scored = _train_again(config, ledger, best, evaluate=evaluate, reporter=reporter, stage=stage)
-    if not config.retrain_best:
+    if not (config.retrain_best and config.retrain_seeds):
         return scored
     # The highest mean wins; of equals, the older candidate.
     return sorted(scored, key=rank)

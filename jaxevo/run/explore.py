@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +49,29 @@ def within_bounds(
         return config.fits(size.parameters, size.multiply_adds)
 
     return fits
+
+
+def check_drawn(
+    config: SearchConfig,
+    complexity: Callable[[Genome], Complexity],
+    known: Mapping[int, Candidate],
+) -> None:
+    """Raises `FileError` unless this version draws the candidates that a run has."""
+    strategy = make_strategy(config, within_bounds(config, complexity))
+    while (waiting := strategy.ask()) and waiting[0].id in known:
+        candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
+        strategy.tell(_recorded(candidate, known).individual)
+
+
+def _recorded(candidate: Individual, known: Mapping[int, Candidate]) -> Candidate:
+    """The record of a known candidate. Raises `FileError` if its genome is another one."""
+    record = known[candidate.id]
+    if record.individual.genome != candidate.genome:
+        raise FileError(
+            f"the history has another genome for individual {candidate.id} than this version of "
+            "the program draws; go on with the version that wrote it, or start in another workdir"
+        )
+    return record
 
 
 class SearchFailedError(RuntimeError):
@@ -161,18 +184,16 @@ class Explorer:
     def _settle_first(self, waiting: list[Individual], strategy: Strategy) -> None:
         """Evaluates the first candidate unless it is recorded, and tells the strategy."""
         candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
-        known = self.ledger.candidates.get(candidate.id)
-        if known is not None and known.individual.genome != candidate.genome:
-            raise FileError(
-                f"the history has another genome for individual {candidate.id} than this version "
-                "of the program draws; go on with the version that wrote it, or start in another "
-                "workdir"
-            )
-        record = known or self._evaluate_or_reuse(candidate, waiting)
+        known = candidate.id in self.ledger.candidates
+        record = (
+            _recorded(candidate, self.ledger.candidates)
+            if known
+            else self._evaluate_or_reuse(candidate, waiting)
+        )
         generation = strategy.generation
         strategy.tell(record.individual)
         self._record_stagnations(strategy)
-        if known is not None:
+        if known:
             return
         # Save the strategy if this candidate completes a generation, and at least L candidates came
         # since it was saved.

@@ -101,12 +101,13 @@ def make_task(
         time_limit=time_limit,
         on_image=on_image,
     )
-    # A person's own test images are read once and forgotten: a damaged one would else end the run
-    # after hours.
-    if task.data.form is not None and not task.workdir.result.exists():
+    # A person's own test images are read, of which a digest is kept: a damaged one would else end
+    # the run after hours, and others might stand in their place by then.
+    test_digest = ""
+    if task.data.form is not None:
         options = dataclasses.replace(read_options(config.data), progress=on_image)
-        opened.check_test(task.data.form, options)
-    return dataclasses.replace(task, continues=continues, fitted=fitted)
+        test_digest = opened.check_test(task.data.form, options)
+    return dataclasses.replace(task, continues=continues, fitted=fitted, test_digest=test_digest)
 
 
 def load_task(

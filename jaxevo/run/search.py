@@ -3,7 +3,7 @@
 The same call resumes an interrupted run. Everything that happened is in the history, so such a run
 comes to the same end as an uninterrupted one. A task that `continues` carries a run beyond its end.
 The test images are scored only after the last choice. (`prepare` has read a person's own ones
-before, to find damaged files early, and forgotten them.)
+before, to find damaged files early, and kept only their digest.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxevo.run.connect import check_cluster
 from jaxevo.run.dispatch import Dispatcher
 from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator, class_weights
-from jaxevo.run.explore import Explorer, within_bounds
+from jaxevo.run.explore import Explorer, check_drawn, within_bounds
 from jaxevo.run.finish import Finisher
 from jaxevo.run.lag import describe_lag
 from jaxevo.run.ledger import Ledger
@@ -56,6 +56,7 @@ class Task:
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
     continues: bool = False  # the run in the folder, complete or not, takes this configuration
     fitted: Fitted | None = None  # what was chosen of the preset for this machine
+    test_digest: str = ""  # of a person's own test images
 
     def __post_init__(self) -> None:
         self.config.network.check_image(*self.data.image_shape[:2])
@@ -163,6 +164,8 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
     """
     about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
     about |= {"data": task.data.digest()}
+    if task.test_digest:
+        about["test"] = task.test_digest
     if task.fitted and task.fitted.settings:
         about["fitted"] = dict(task.fitted.settings)
     if task.data.summary is not None:
@@ -170,7 +173,13 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
     workdir = task.workdir
     with workdir.locked():
         if task.continues:
-            change = change_run(workdir, task.config, about, time_limit=task.time_limit)
+            change = change_run(
+                workdir,
+                task.config,
+                about,
+                time_limit=task.time_limit,
+                check=lambda run: check_drawn(run.config, task.builder.complexity, run.candidates),
+            )
             if change is not None:
                 reporter.message(change)
         document = workdir.open(task.config, about)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from jaxevo.search_space.genome import Genome
-from jaxevo.strategies.individual import Individual, is_valid
+from jaxevo.strategies.individual import Individual, is_valid, rank
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,21 +83,24 @@ def evolve(
     fitness: Callable[[Genome], float | None],
     max_consecutive_failures: int = 20,
 ) -> Individual:
-    """Runs a strategy to its end and returns the best individual.
+    """Runs a strategy to its end and returns the individual of the highest fitness.
 
     `fitness` returns None or NaN for a genome that cannot be evaluated; another is then drawn. Too
     many failures in a row raise `RuntimeError`, since a fitness that always fails would be called
     for ever.
     """
-    failures = 0
+    failures, best = 0, None
     while candidates := strategy.ask():
         for candidate in candidates:
             evaluated = dataclasses.replace(candidate, fitness=fitness(candidate.genome))
             strategy.tell(evaluated)
-            failures = 0 if is_valid(evaluated.fitness) else failures + 1
+            valid = is_valid(evaluated.fitness)
+            failures = 0 if valid else failures + 1
+            if valid and (best is None or rank(evaluated) < rank(best)):
+                best = evaluated
             if failures >= max_consecutive_failures:
                 raise RuntimeError(
                     f"{failures} candidates in a row have no fitness (the last: {evaluated})"
                 )
-    assert strategy.best is not None
-    return strategy.best
+    assert best is not None
+    return best

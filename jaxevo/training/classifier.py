@@ -208,6 +208,12 @@ class Classifier:
         # Pixels and class numbers, of either kind of images.
         if isinstance(images, Images):
             pixels = check_images(images.images, self.image_shape)
+            own = self.source.form
+            if images.form is not None and own is not None and images.form != own:
+                raise InputError(
+                    f"the images became {images.form.describe()}, and those of the training "
+                    f"{own.describe()}: load them with form=classifier.form"
+                )
             numbers = images.labels
             if images.class_names not in ((), self.class_names):
                 numbers = map_classes(images.class_names, self.class_names, "images")[numbers]

@@ -64,8 +64,6 @@ def check_images(
         if array.dtype != np.uint8:
             raise InputError(f"images are {_scale(array)}")
         return array
-    if array.dtype == np.uint8 and form.values == BYTES and form.resize == "stretch":
-        return array
     if len(array) == 0:
         return np.empty((0, *image_shape), np.uint8)
     # Bytes of 0 and 1 may be a dark image; of another type they are black and white.

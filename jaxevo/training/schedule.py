@@ -53,9 +53,9 @@ def make_plan(
     steps = max(1, num_images // batch_size)
     total = steps * config.epochs
     cosine = config.schedule == "cosine"
-    schedule = Schedule(
-        config.learning_rate, config.rate_decay, total, config.warmup * total, cosine
-    )
+    # The first step has rate 0. Where the rate rises within less than a step, it would be lost.
+    warmup = config.warmup * total if config.warmup * total >= 1 else 0.0
+    schedule = Schedule(config.learning_rate, config.rate_decay, total, warmup, cosine)
     settings = Plan(
         schedule,
         config.label_smoothing,

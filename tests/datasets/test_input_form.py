@@ -34,6 +34,15 @@ def test_the_size_and_way_of_resizing_hold_for_every_image() -> None:
                 np.testing.assert_array_equal(form.to_input(image[None], "x")[0], one)
 
 
+def test_bytes_below_black_are_refused_as_other_numbers_are() -> None:
+    form = InputForm(1, 2, 1, values=ValueRange(100, 255))
+    for dtype in (np.uint8, np.int16):
+        values = np.array([[[[0], [255]]]], dtype)
+        data_error(lambda values=values: form.to_input(values, "x"), "from 0 to 255", "100 to 255")
+        values[0, 0, 0, 0] = 100
+        assert form.to_input(values, "x").ravel().tolist() == [0, 255]
+
+
 def test_arrays_for_predictions() -> None:
     form = InputForm(4, 4, 1, values=ValueRange(0, 1))
     images = make_images(3, (4, 4))

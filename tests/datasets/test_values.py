@@ -92,6 +92,14 @@ def test_images_of_another_range_are_refused(
     )
 
 
+def test_values_far_from_0_keep_their_differences() -> None:
+    steps = np.arange(8) / 7
+    expected = [0, 36, 73, 109, 146, 182, 219, 255]
+    for low in (0.0, 1e6, -1e9):
+        found = ValueRange(low, low + 1).to_bytes(low + steps)
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_a_few_dark_images_are_none_of_another_range() -> None:
     ValueRange(0, 255).check_scale(Extent.of(np.array([[0, 1]]), "x"), "x")
     ValueRange(0, 255).check_scale(Extent.of(np.zeros((50, 2), np.uint8), "x"), "x")

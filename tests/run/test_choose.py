@@ -105,9 +105,10 @@ def test_without_retraining_the_strategy_says_who_wins(tmp_path, keep: int):
     """Also where an earlier winner stands for choice again, and however many are kept."""
     ledger = ledger_of(tmp_path, 0.95, 0.9, None, 0.6)
     ledger.add_change(Change("2026-11-28", 1, {"num_generations": 8}, False, winner=0))
-    config = replace(SMALL, {"retrain_best": 0, "keep": keep})
-    ranked = rank_best(config, ledger, Fresh({}), ranked=newest_first, reporter=Silent())
-    assert [each.id for each in ranked] == [3, 1, 0][:keep] + [0]
+    for none in ({"retrain_best": 0}, {"retrain_best": keep, "retrain_seeds": 0}):
+        config = replace(SMALL, none | {"keep": keep})
+        ranked = rank_best(config, ledger, Fresh({}), ranked=newest_first, reporter=Silent())
+        assert [each.id for each in ranked] == [3, 1, 0][:keep] + [0]
 
 
 def test_the_best_of_the_first_generation_is_trained_again_as_often(tmp_path):

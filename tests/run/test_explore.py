@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import statistics
@@ -15,6 +16,7 @@ from builders import (
     Forgetful,
     Outcome,
     Table,
+    chain,
     damage_checkpoints,
     explore_and_choose,
     history_of,
@@ -24,7 +26,7 @@ from builders import (
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.files import FileError
-from jaxevo.run.explore import SearchFailedError
+from jaxevo.run.explore import SearchFailedError, check_drawn
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.workdir import Workdir
@@ -253,6 +255,18 @@ def test_a_history_of_other_genomes_is_refused(tmp_path):
     damage_checkpoints(tmp_path)
     with pytest.raises(FileError, match="another genome for individual 0"):
         explore_and_choose(tmp_path)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_a_run_has_is_drawn_again_without_training(tmp_path, strategy):
+    explore_and_choose(tmp_path, config_of(strategy), evaluate=Table())
+    run = load_run(Workdir(tmp_path))
+    check_drawn(run.config, no_complexity, run.candidates)
+    last = max(run.candidates)
+    other = dataclasses.replace(run.candidates[last].individual, genome=chain(2))
+    changed = run.candidates | {last: dataclasses.replace(run.candidates[last], individual=other)}
+    with pytest.raises(FileError, match=f"another genome for individual {last}"):
+        check_drawn(run.config, no_complexity, changed)
 
 
 def test_isomorphic_genomes_reuse_a_fitness_and_failures_are_never_reused(tmp_path):

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from builders_classifiers import BUILDER, CLASSES, GENOME, SOURCE, train, with_document
 
-from jaxevo.datasets import Images
+from jaxevo.datasets import Images, ValueRange
+from jaxevo.errors import InputError
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.genome import Genome, Layout
 from jaxevo.training.checkpoints import CheckpointError, load_weights
@@ -50,6 +51,20 @@ def test_what_is_loaded_is_what_was_saved(
     assert len(set(expected.tolist())) > 1  # or every network would do
     accuracy = float((expected == images.labels).mean())
     assert loaded.accuracy(images) == trained.accuracy(images) == accuracy
+
+
+def test_images_that_became_bytes_otherwise_are_not_scored(
+    trained: Classifier, few_digits: tuple[Images, Images]
+):
+    own = trained.form
+    source = dataclasses.replace(SOURCE, form=own)
+    classifier = Classifier.of(GENOME, BUILDER, source, network=trained.network)
+    images = few_digits[1]
+    assert classifier.accuracy(dataclasses.replace(images, form=own)) == trained.accuracy(images)
+    for other in ({"resize": "mnist_box"}, {"values": ValueRange(0, 4095)}):
+        form = dataclasses.replace(own, **other)
+        with pytest.raises(InputError, match="load them with form=classifier.form"):
+            classifier.accuracy(dataclasses.replace(images, form=form))
 
 
 def test_a_classifier_is_printed_in_a_line(trained: Classifier):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jaxevo.datasets import InputForm
 from jaxevo.errors import InputError
 from jaxevo.training.inputs import check_images, class_numbers
 
@@ -33,6 +34,26 @@ def test_accepted_shapes(given, image_shape, checked):
     images = check_images(pixels, image_shape)
     assert images.shape == checked and images.dtype == np.uint8
     np.testing.assert_array_equal(images.ravel(), pixels.ravel())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "images", "refused"),
+    [
+        (np.uint8, 20, True),  # not all of so many are dark by chance
+        (np.uint8, 1, False),  # a few may be
+        (np.float64, 1, True),  # bytes are rarely of another type
+        (np.int64, 1, True),
+    ],
+)
+def test_whole_numbers_of_a_smaller_range_are_no_bytes(dtype, images, refused):
+    dark = np.resize(np.arange(17), (images, 8, 6)).astype(dtype)
+    form = InputForm(8, 6, 1)
+    if refused:
+        with pytest.raises(InputError, match="values from 0 to 16, where .* range is 0 to 255"):
+            check_images(dark, GREY, form)
+    else:
+        np.testing.assert_array_equal(check_images(dark, GREY, form)[..., 0], dark)
+    check_images((10 * dark).astype(dtype), GREY, form)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,13 @@ def test_after_the_warm_up_the_rate_falls_by_the_schedule(schedule, rates):
     np.testing.assert_allclose(found, list(rates.values()), rtol=1e-4, atol=1e-7)
 
 
+def test_a_warm_up_of_less_than_a_step_is_none():
+    """The only step of a training would have rate 0."""
+    config = TrainingConfig(epochs=1, learning_rate=0.4, schedule="cosine", warmup=0.05)
+    _, settings = make_plan(config, 16, 16)
+    assert float(settings.schedule(jnp.int32(0))) == pytest.approx(0.4)
+
+
 def test_a_subset_smaller_than_a_batch_is_one_step():
     steps, _ = make_plan(TrainingConfig(), 16, 3)
     assert int(steps) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from jaxevo.config import NetworkConfig
 from jaxevo.errors import InputError
-from jaxevo.experiments.claim import claim_folder
+from jaxevo.run.claim import claim_folder
 
 
 def settings(**network: object) -> dict[str, object]:
@@ -28,6 +28,14 @@ def test_a_training_of_an_earlier_version_goes_on(tmp_path: pathlib.Path):
     for other in ({"output_relu": True}, {"channels": 3}):
         with pytest.raises(InputError, match="own holds another training"):
             claim_folder(tmp_path / "own", settings(**other))
+
+
+def test_checkpoints_of_an_unknown_training_are_refused(tmp_path: pathlib.Path):
+    """As `jaxevo.train` of before version 0.11 left them."""
+    (tmp_path / "seed0").mkdir()
+    with pytest.raises(InputError, match="nothing tells of which training they are"):
+        claim_folder(tmp_path, settings())
+    assert not (tmp_path / "training.json").exists()
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"network": 1}'])
