@@ -67,13 +67,13 @@ def assert_as_before(name: str, made: pathlib.Path) -> None:
     "flags", [(*make.TINY, "--strategy=rea"), ("--continue", "--num_generations=9")]
 )
 def test_an_interrupted_run_of_0_2_0_is_refused_in_words(tmp_path, launch_environment, flags):
-    """Its random numbers were other ones, so the same command would not come to the same end."""
+    """Its drew other genomes by its seed, so the same command would not come to the same end."""
     shutil.copytree(GOLDEN / "run-0.2.0", tmp_path / "run")
     before = (tmp_path / "run" / "history.jsonl").read_bytes()
     workdir = f"--workdir={tmp_path / 'run'}"
     made = launch("launch/search.py", *flags, workdir, environment=launch_environment)
     assert made.returncode == 2
-    assert "unfinished run of a version whose random numbers were other ones" in made.stderr
+    assert "unfinished run of a version whose drew other genomes by its seed" in made.stderr
     assert (tmp_path / "run" / "history.jsonl").read_bytes() == before
 
 

@@ -57,7 +57,7 @@ def change_run(
     lifts_stop = run.records.stop is not None and more
     if not settings and not lifts_stop:
         return None
-    workdir.check_streams(document)
+    workdir.check_streams(document, run.config)
     check(run)
     result = run.result
     change = Change(

@@ -17,7 +17,7 @@ from jaxevo.config.presets import complete
 from jaxevo.errors import explained
 from jaxevo.files import FileError, read_json, write_json
 from jaxevo.run.records import Change
-from jaxevo.seeds import STREAMS
+from jaxevo.seeds import GUIDED_LAYOUT_STREAMS, STREAMS
 from jaxevo.versions import versions
 
 SCHEMA_VERSION = 1  # of `config.json`
@@ -181,7 +181,8 @@ class Workdir:
         Args:
             config: The configuration.
             extra: What else a new run writes. Its `data` is the digest of the images: where it is
-                the run's, the images may lie in another place than they did.
+                the run's, the images may lie in another place than they did. Its `test` is that of
+                a person's own test images, which runs of before version 0.11 do not have.
 
         Returns:
             The content of `config.json`.
@@ -197,7 +198,7 @@ class Workdir:
                 "schema": SCHEMA_VERSION,
                 "config": flatten(config),
                 "versions": versions(),
-                "streams": STREAMS,
+                "streams": _streams(config),
             } | extra
             write_json(self.config, document)
             return document
@@ -212,6 +213,9 @@ class Workdir:
         if document.get("data") != extra.get("data"):
             differences["data"] = "the images are not those it began with"
             remedy = ""
+        elif document.get("test", extra.get("test")) != extra.get("test"):
+            differences["test"] = "the test images are not those it began with"
+            remedy = ""
         if differences:
             listed = "; ".join(differences.values())
             raise FileError(
@@ -220,15 +224,15 @@ class Workdir:
             )
         # Only what is complete can be of a version that drew otherwise.
         if not self.result.exists():
-            self.check_streams(document)
+            self.check_streams(document, config)
         return document
 
-    def check_streams(self, document: Mapping[str, Any]) -> None:
+    def check_streams(self, document: Mapping[str, Any], config: SearchConfig) -> None:
         """Raises `FileError` for a run of a version that drew otherwise: it cannot go on."""
-        if document.get("streams", 1) != STREAMS:
+        if document.get("streams", 1) != _streams(config):
             state = "a finished" if self.result.exists() else "an unfinished"
             raise FileError(
-                f"{self.path} holds {state} run of a version whose random numbers were other ones; "
+                f"{self.path} holds {state} run of a version that drew other genomes by its seed; "
                 "go on with the version in its config.json, or begin anew in another workdir"
             )
 
@@ -266,6 +270,12 @@ class Workdir:
                 f"{SCHEMA_VERSION}; go on with the version that wrote it"
             )
         return document
+
+
+def _streams(config: SearchConfig) -> int:
+    """The number of the way in which a search draws."""
+    guided = config.strategy == "guided" and config.layout_genes
+    return GUIDED_LAYOUT_STREAMS if guided else STREAMS
 
 
 def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> dict[str, str]:

@@ -76,6 +76,12 @@ def measure(
     )
 
 
+def parameters_of(genome: Genome, config: NetworkConfig) -> int:
+    """Parameters of a genome's network for grey images of any size and ten classes."""
+    side = 2 ** (network_settings(genome, config).num_normal_cells - 1)  # the smallest
+    return measure(genome, config, (side, side, 1), num_classes=10).parameters
+
+
 def _projected_operands(cell: Cell) -> int:
     return sum(
         operand_is_projected(state, op) for node in cell.nodes for state, op in node.operands

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.config import EvolutionConfig
+from jaxevo.config import EvolutionConfig, NetworkConfig
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome_of_any_size
@@ -44,9 +44,11 @@ class GuidedEvolution(Generational):
         initial: Sequence[Genome] = (),
         layouts: LayoutSpace | None = None,
         own_share: float = OWN_SHARE["accuracy"],
+        network: NetworkConfig | None = None,
     ) -> None:
         super().__init__(config, seed, fits, initial=initial, layouts=layouts)
         self._own_share = own_share
+        self._network = network or NetworkConfig()
         self._known: list[Individual] = []  # what the model is fitted to, by id
         self._fitted: tuple[list[int], FitnessPredictor] | None = None  # the last, by ids
 
@@ -104,7 +106,7 @@ class GuidedEvolution(Generational):
         """The model of these individuals, fitted once for all candidates drawn by it."""
         ids = [each.id for each in known]
         if self._fitted is None or self._fitted[0] != ids:
-            self._fitted = ids, FitnessPredictor(known, self._own_share)
+            self._fitted = ids, FitnessPredictor(known, self._own_share, self._network)
         return self._fitted[1]
 
     def _propose(

@@ -10,12 +10,15 @@ genomes tells more of one genome than its own does.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 from sklearn.linear_model import BayesianRidge
 
+from jaxevo.config import NetworkConfig
+from jaxevo.search_space.complexity import parameters_of
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 from jaxevo.strategies.individual import Individual
 
@@ -25,16 +28,24 @@ from jaxevo.strategies.individual import Individual
 OWN_SHARE = {"accuracy": 0.2, "likelihood": 0.2, "speed": 0.6}
 
 
-def features(genome: Genome) -> list[float]:
-    """What a genome is made of: eight numbers a cell, and those of a layout of its own."""
+def features(genome: Genome, network: NetworkConfig) -> list[float]:
+    """What a genome is made of: eight numbers a cell, and those of a layout of its own.
+
+    The best width and number of cells lie between the extremes, depend on each other, and within a
+    bound on the network's size on that: so squares, products and the size are features too. Without
+    a layout the size told nothing that the cells do not tell (docs/results.md).
+    """
     found = [*_cell_features(genome.normal), *_cell_features(genome.reduction)]
-    if genome.layout is not None:
-        found += [math.log2(genome.layout.channels), float(genome.layout.num_normal_cells)]
-        if genome.layout.conv_kind is not None:
-            found.append(float(genome.layout.conv_kind == "full"))
-        if genome.layout.channel_multiplier is not None:
-            found.append(float(genome.layout.channel_multiplier))
-    return found
+    if genome.layout is None:
+        return found
+    genes = [math.log2(genome.layout.channels), float(genome.layout.num_normal_cells)]
+    squares = [gene**2 for gene in genes]
+    if genome.layout.conv_kind is not None:
+        genes.append(float(genome.layout.conv_kind == "full"))
+    if genome.layout.channel_multiplier is not None:
+        genes.append(float(genome.layout.channel_multiplier))
+    products = [a * b for a, b in itertools.combinations(genes, 2)]
+    return [*found, math.log2(parameters_of(genome, network)), *genes, *squares, *products]
 
 
 @functools.lru_cache(maxsize=4096)  # each fit asks for those of all individuals again
@@ -74,30 +85,35 @@ class FitnessPredictor:
     Args:
         individuals: At least two, each with a fitness. Their order does not matter.
         own_share: Part of what features do not foretell that counts as the genome's own.
+        network: The settings of the genomes' networks.
     """
 
-    def __init__(self, individuals: Sequence[Individual], own_share: float):
+    def __init__(self, individuals: Sequence[Individual], own_share: float, network: NetworkConfig):
         self._own_share = own_share
+        self._network = network
         # Sorted, so that no sum depends on the order in which fitness arrived.
         known = sorted(individuals, key=lambda individual: individual.id)
-        rows = np.array([features(individual.genome) for individual in known])
+        rows = self._rows([individual.genome for individual in known])
         self._mean, self._scale = rows.mean(0), rows.std(0)
         # A feature that is always the same tells nothing.
         self._scale[self._scale < 1e-9] = np.inf
         fitness = np.array([individual.fitness for individual in known])
         self._model = BayesianRidge().fit(self._scaled(rows), fitness)
 
+    def _rows(self, genomes: Sequence[Genome]) -> np.ndarray:
+        return np.array([features(genome, self._network) for genome in genomes])
+
     def _scaled(self, rows: np.ndarray) -> np.ndarray:
         return (rows - self._mean) / self._scale
 
     def predict(self, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` that features foretell."""
-        rows = np.array([features(genome) for genome in genomes])
+        rows = self._rows(genomes)
         return _rounded(np.asarray(self._model.predict(self._scaled(rows))))
 
     def sample(self, rng: np.random.Generator, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933)."""
-        rows = np.array([features(genome) for genome in genomes])
+        rows = self._rows(genomes)
         # The symmetric root is unique, where eigenvectors have the signs of the linear algebra at
         # hand.
         values, vectors = np.linalg.eigh(self._model.sigma_)

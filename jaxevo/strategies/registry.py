@@ -33,8 +33,13 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
         from jaxevo.strategies.guided import GuidedEvolution
         from jaxevo.strategies.linear_model import OWN_SHARE
 
-        share = OWN_SHARE[config.fitness]
-        return GuidedEvolution(*given, initial=initial, layouts=layouts, own_share=share)
+        return GuidedEvolution(
+            *given,
+            initial=initial,
+            layouts=layouts,
+            own_share=OWN_SHARE[config.fitness],
+            network=config.network,
+        )
     kinds = {
         "rea": RegularizedEvolution,
         "aging": AgingEvolution,

@@ -17,7 +17,7 @@ from jaxevo.errors import InputError
 from jaxevo.files import FileError, read_json, write_json
 from jaxevo.run.changes import change_run, describe
 from jaxevo.run.ledger import Ledger
-from jaxevo.run.reader import load_run, read_config
+from jaxevo.run.reader import Run, load_run, read_config
 from jaxevo.run.records import Change, Stop
 from jaxevo.run.workdir import Workdir
 from jaxevo.seeds import STREAMS
@@ -157,9 +157,24 @@ def test_a_run_that_drew_otherwise_is_not_continued(tmp_path, state):
     write_json(workdir.config, read_json(workdir.config) | {"streams": STREAMS - 1})
     written = workdir.config.read_text()
     longer = replace(TABLE_CONFIG, {"num_generations": 3})
-    with pytest.raises(FileError, match=f"holds {state} run of a version whose random numbers"):
+    with pytest.raises(FileError, match=f"holds {state} run of a version that drew other genomes"):
         change_run(workdir, longer, {}, time_limit=None)
     assert workdir.config.read_text() == written
+
+
+def test_what_cannot_go_on_keeps_all_that_it_has(tmp_path):
+    workdir = write_run(tmp_path, [*table_records(), individual_record(LAST)])
+    write_json(workdir.result, RESULT)
+    written = workdir.config.read_text()
+
+    def check(run: Run) -> None:
+        assert run.config == TABLE_CONFIG
+        raise FileError("it draws otherwise")
+
+    with pytest.raises(FileError, match="it draws otherwise"):
+        longer = replace(TABLE_CONFIG, {"num_generations": 3})
+        change_run(workdir, longer, {}, time_limit=None, check=check)
+    assert workdir.config.read_text() == written and workdir.result.exists()
 
 
 def test_where_no_run_is_none_can_be_continued(tmp_path):

@@ -44,10 +44,31 @@ def test_only_a_complete_run_may_have_other_random_numbers(workdir: Workdir):
     config = SearchConfig()
     document = workdir.open(config, {})
     write_json(workdir.config, {**document, "streams": STREAMS - 1})
-    with pytest.raises(FileError, match="random numbers were other ones"):
+    with pytest.raises(FileError, match="drew other genomes by its seed"):
         workdir.open(config, {})
     write_json(workdir.result, {})
     assert workdir.open(config, {})["streams"] == STREAMS - 1
+
+
+def test_a_search_by_an_earlier_model_does_not_go_on(workdir: Workdir):
+    config = replace(SearchConfig(), {"strategy": "guided", "min_channels": 2})
+    document = workdir.open(config, {})
+    write_json(workdir.config, {**document, "streams": STREAMS})
+    with pytest.raises(FileError, match="drew other genomes by its seed"):
+        workdir.open(config, {})
+
+
+def test_other_test_images_are_refused(workdir: Workdir):
+    config, about = SearchConfig(), {"data": "abc", "test": "def"}
+    workdir.open(config, about)
+    workdir.open(config, about)
+    with pytest.raises(FileError, match="the test images are not those it began with"):
+        workdir.open(config, about | {"test": "ghi"})
+
+
+def test_a_run_of_before_their_digest_takes_any_test_images(workdir: Workdir):
+    workdir.open(SearchConfig(), {"data": "abc"})
+    workdir.open(SearchConfig(), {"data": "abc", "test": "def"})
 
 
 def test_differences_are_named(workdir: Workdir):

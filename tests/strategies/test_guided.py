@@ -9,6 +9,7 @@ import numpy as np
 from builders_strategies import make
 from scipy.stats import wilcoxon
 
+from jaxevo.config import NetworkConfig
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies import guided
 from jaxevo.strategies.base import Strategy
@@ -82,7 +83,8 @@ def test_a_fitness_that_the_model_knows_exactly_ends_no_search():
     strategy = make(0, strategy="guided", **settings)
     while candidates := strategy.ask():
         for each in candidates:
-            strategy.tell(dataclasses.replace(each, fitness=1000 * sum(features(each.genome))))
+            fitness = 1000 * sum(features(each.genome, NetworkConfig()))
+            strategy.tell(dataclasses.replace(each, fitness=fitness))
     assert strategy.done
 
 
