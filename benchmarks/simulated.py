@@ -170,7 +170,7 @@ class Landscape:
         Isomorphic genomes have the same.
         """
         rows = np.array([forest_features(genome) for genome in genomes])
-        own = np.array([_normal(genome.canonical_key(), len(self.root)) for genome in genomes])
+        own = np.array([normal_of(genome.canonical_key(), len(self.root)) for genome in genomes])
         found = (_predict(self.forest, rows) + own @ self.root.T) * self.scale[1]
         return np.hstack([found[:, :1] / self.unit, found[:, 1:] + self.scale[0, 1:]])
 
@@ -190,7 +190,7 @@ def _predict(forest: RandomForestRegressor, rows: np.ndarray) -> np.ndarray:
     return np.mean([tree.tree_.predict(inputs)[..., 0] for tree in forest.estimators_], axis=0)
 
 
-def _normal(text: str, count: int) -> np.ndarray:
+def normal_of(text: str, count: int) -> np.ndarray:
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).normal(size=count)
 

@@ -167,6 +167,48 @@ def test_searches_on_a_model_find_what_is_better_than_random_genomes(modelled):
         assert found[0] == modelled.search(landscape, way, 0, 36)
 
 
+@pytest.fixture
+def layouts(monkeypatch):
+    """The module of searches on a model of layouts."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("layouts")
+
+
+def test_the_table_of_layouts_has_what_the_space_has(layouts):
+    lines = layouts.read(layouts.TABLE)
+    assert len(lines) > 1000
+    for line in lines[::50]:
+        genome = Genome.from_dict(line["genome"])
+        assert layouts.complexity_of(genome)[0] <= layouts.BOUND
+        assert line["fitness"] and all(0 <= value <= 1 for value in line["fitness"])
+
+
+def test_searches_on_a_model_of_layouts_are_repeatable(layouts):
+    lines = layouts.read(layouts.TABLE)[::5]
+    landscape = layouts.Landscape.fit(lines)
+    found = [layouts.search(landscape, "random", seed) for seed in (0, 1, 0)]
+    assert found[0] == found[2] != found[1]
+    known = [landscape.truth(Genome.from_dict(line["genome"])) for line in lines[::5]]
+    assert min(found) > np.median(known)
+
+
+def test_candidates_of_runs_are_a_line_a_genome(layouts, tmp_path):
+    def individual(number: int, genome: Genome, **named: object) -> dict[str, object]:
+        record = {"kind": "individual", "id": number, "genome": genome.to_dict()}
+        return record | {"fitness": 0.5, "reused": None} | named
+
+    one, other = (Genome.from_dict(line["genome"]) for line in made_up_lines()[:: 2 * 3][:2])
+    records = [
+        individual(0, one, fitness=0.25),
+        individual(1, other, fitness=None),  # has failed
+        individual(2, one, fitness=0.25, reused=0),
+        {"kind": "retraining", "id": 2, "fitness": 0.75},
+    ]
+    (tmp_path / "history.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (line,) = layouts.candidates_of([tmp_path])
+    assert line == {"genome": one.to_dict(), "fitness": [0.25], "again": [0.75]}
+
+
 def test_a_race_ends_what_is_behind_its_rival(modelled):
     means = np.array([1.0, 0.8, 0.7])
     rival = modelled.race(np.exp(-means), None)
