@@ -73,7 +73,7 @@ def test_an_interrupted_run_of_0_2_0_is_refused_in_words(tmp_path, launch_enviro
     workdir = f"--workdir={tmp_path / 'run'}"
     made = launch("launch/search.py", *flags, workdir, environment=launch_environment)
     assert made.returncode == 2
-    assert "unfinished run of a version whose drew other genomes by its seed" in made.stderr
+    assert "unfinished run of a version that drew other genomes by its seed" in made.stderr
     assert (tmp_path / "run" / "history.jsonl").read_bytes() == before
 
 
