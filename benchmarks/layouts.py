@@ -27,7 +27,8 @@ from sklearn.model_selection import cross_val_predict
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import STRATEGIES, preset
-from jaxevo.search_space.complexity import measure
+from jaxevo.networks.builder import NetworkBuilder
+from jaxevo.run.explore import within_bounds
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
@@ -37,14 +38,9 @@ BOUND = 2000  # parameters
 CANDIDATES = 72
 SPACE = {
     **{"channels": 16, "min_channels": 2, "num_normal_cells": 4, "min_normal_cells": 2},
-    **{"min_channel_multiplier": 1, "output_relu": True},
+    **{"min_channel_multiplier": 1, "output_relu": True, "max_parameters": BOUND},
 }
-
-
-def complexity_of(genome: Genome) -> tuple[int, int]:
-    """Parameters and multiply-adds."""
-    found = measure(genome, replace(SearchConfig(), SPACE).network, (28, 28, 1), num_classes=10)
-    return found.parameters, found.multiply_adds
+BUILDER = NetworkBuilder(replace(SearchConfig(), SPACE).network, (28, 28, 1), num_classes=10)
 
 
 def table_features(genome: Genome) -> list[float]:
@@ -52,7 +48,9 @@ def table_features(genome: Genome) -> list[float]:
     layout = genome.layout
     assert layout is not None and layout.channel_multiplier is not None
     genes = (layout.channels, layout.num_normal_cells, layout.channel_multiplier)
-    return [*forest_features(genome), *genes, *map(math.log, complexity_of(genome))]
+    size = BUILDER.complexity(genome)
+    sizes = (math.log(size.parameters), math.log(size.multiply_adds))
+    return [*forest_features(genome), *genes, *sizes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +99,7 @@ def search(landscape: Landscape, strategy_name: str, seed: int) -> float:
     settings = preset("quick", 60_000) | STRATEGIES[strategy_name] | SPACE
     settings |= {"fitness": "likelihood", "racing": 0.0, "num_generations": 1000, "seed": seed}
     config = replace(SearchConfig(), settings)
-    strategy = make_strategy(config, lambda genome: complexity_of(genome)[0] <= BOUND)
+    strategy = make_strategy(config, within_bounds(config, BUILDER.complexity))
     rng = np.random.default_rng([3, seed])
     told: list[Individual] = []
     true: dict[str, float] = {}
@@ -152,9 +150,8 @@ def main() -> None:
         options.table.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return
     landscape = Landscape.fit(read(options.table))
-    print(
-        "| strategy | true fitness of the winner | better than the first | p |\n|---|---|---|---|"
-    )
+    print("| strategy | true fitness of the winner | better than the first | p |")
+    print("|---|---|---|---|")
     first: np.ndarray | None = None
     for name in options.strategies:
         seeds = range(options.repetitions)

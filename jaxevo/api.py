@@ -7,7 +7,6 @@ command's flags (`jaxevo search --help`).
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -29,10 +28,10 @@ from jaxevo.config.presets import RECIPES, search_settings
 from jaxevo.datasets import ReadOptions, load_training_data
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
-from jaxevo.networks.baselines import Architecture, Baseline, describe
+from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports.live import LiveReport
-from jaxevo.run.claim import claim_folder
+from jaxevo.run.claim import claim_training
 from jaxevo.run.prepare import Data, dataset_name, make_task
 from jaxevo.run.progress import RunReporter, reading
 from jaxevo.run.reporter import Reporter
@@ -170,11 +169,7 @@ def train(
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
     folder = pathlib.Path(home_expanded(workdir)) if workdir is not None else None
     if folder is not None:
-        settings = {
-            "training": dataclasses.asdict(training),
-            "network": dataclasses.asdict(network),
-        }
-        claim_folder(folder, settings | describe(architecture) | {"images": images.digest()})
+        claim_training(folder, architecture, images, network=network, training=training)
     trained = train_classifiers(
         architecture,
         builder,

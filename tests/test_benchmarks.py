@@ -179,7 +179,7 @@ def test_the_table_of_layouts_has_what_the_space_has(layouts):
     assert len(lines) > 1000
     for line in lines[::50]:
         genome = Genome.from_dict(line["genome"])
-        assert layouts.complexity_of(genome)[0] <= layouts.BOUND
+        assert layouts.BUILDER.complexity(genome).parameters <= layouts.BOUND
         assert line["fitness"] and all(0 <= value <= 1 for value in line["fitness"])
 
 

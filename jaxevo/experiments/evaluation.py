@@ -23,9 +23,9 @@ from jaxevo.datasets import (
 from jaxevo.datasets.splits import training_subset
 from jaxevo.experiments.scored_images import load_tests, trained_on_note
 from jaxevo.experiments.scores import document_lines, score_document
-from jaxevo.networks.baselines import Architecture, describe
+from jaxevo.networks.baselines import Architecture
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.claim import claim_folder
+from jaxevo.run.claim import claim_training
 from jaxevo.run.words import duplicates_note
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import network_settings
@@ -201,8 +201,14 @@ def _train_and_score(
     }
     # A folder belongs to one training with its settings.
     if task.folder is not None:
-        network = {"network": dataclasses.asdict(task.network), "images": train.digest()}
-        claim_folder(task.folder, settings | describe(task.model) | network)
+        claim_training(
+            task.folder,
+            task.model,
+            train,
+            network=task.network,
+            training=task.training,
+            train_images=settings["train_images"],
+        )
     message(f"{builder.complexity(task.model).parameters:,} parameters")
     engine = settle_engine(task.engine, task.model, task.network, folder=task.folder)
     message(describe_engine(engine, task.network))

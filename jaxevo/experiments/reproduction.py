@@ -18,11 +18,11 @@ from jaxevo.datasets import Images, load_training_data
 from jaxevo.experiments.parts import PartFailedError
 from jaxevo.experiments.scored_images import load_tests
 from jaxevo.files import write_json
-from jaxevo.networks.baselines import Architecture, Baseline, describe
+from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
 from jaxevo.reports.paper_tables import BUDGETS, SEARCHED, TABLES, DataPair
-from jaxevo.run.claim import claim_folder
+from jaxevo.run.claim import claim_training
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner
@@ -148,14 +148,14 @@ class Reproduction:
         """Claims a folder for these trainings. Raises `InputError` if it is of other ones."""
         images = self.train[task.trained_on].images
         builder = self.builder(task)
-        network = dataclasses.asdict(builder.network)
-        training = dataclasses.asdict(self.training)
-        settings = {
-            "network": network,
-            "training": training,
-            "train_examples": self.budget.train_examples,
-        }
-        claim_folder(folder, describe(model) | settings | {"images": images.digest()})
+        claim_training(
+            folder,
+            model,
+            images,
+            network=builder.network,
+            training=self.training,
+            train_examples=self.budget.train_examples,
+        )
 
     def fit(
         self, folder: pathlib.Path, model: Architecture, task: DataPair

@@ -8,12 +8,28 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from jaxevo.config import NetworkConfig
+from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.config.presets import complete
+from jaxevo.datasets import Images
 from jaxevo.errors import InputError
 from jaxevo.files import read_json, write_json
+from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.run.workdir import TRAINING, Workdir
 from jaxevo.seeds import STREAMS
+
+
+def claim_training(
+    folder: pathlib.Path,
+    model: Architecture,
+    images: Images,
+    *,
+    network: NetworkConfig,
+    training: TrainingConfig,
+    **others: Any,
+) -> None:
+    """Claims the folder for the training of a model on these images, as `claim_folder` does."""
+    used = {"network": dataclasses.asdict(network), "training": dataclasses.asdict(training)}
+    claim_folder(folder, describe(model) | used | {"images": images.digest()} | others)
 
 
 def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:

@@ -58,15 +58,14 @@ def check_drawn(
 ) -> None:
     """Raises `FileError` unless this version draws the candidates that a run has."""
     strategy = make_strategy(config, within_bounds(config, complexity))
-    while (waiting := strategy.ask()) and waiting[0].id in known:
-        candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
-        strategy.tell(_recorded(candidate, known).individual)
+    while (waiting := strategy.ask()) and (record := _recorded(waiting[0], known)):
+        strategy.tell(record.individual)
 
 
-def _recorded(candidate: Individual, known: Mapping[int, Candidate]) -> Candidate:
-    """The record of a known candidate. Raises `FileError` if its genome is another one."""
-    record = known[candidate.id]
-    if record.individual.genome != candidate.genome:
+def _recorded(candidate: Individual, known: Mapping[int, Candidate]) -> Candidate | None:
+    """The record of a candidate, if there is one. Raises `FileError` if it has another genome."""
+    record = known.get(candidate.id)
+    if record is not None and record.individual.genome != candidate.genome:
         raise FileError(
             f"the history has another genome for individual {candidate.id} than this version of "
             "the program draws; go on with the version that wrote it, or start in another workdir"
@@ -184,16 +183,12 @@ class Explorer:
     def _settle_first(self, waiting: list[Individual], strategy: Strategy) -> None:
         """Evaluates the first candidate unless it is recorded, and tells the strategy."""
         candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
-        known = candidate.id in self.ledger.candidates
-        record = (
-            _recorded(candidate, self.ledger.candidates)
-            if known
-            else self._evaluate_or_reuse(candidate, waiting)
-        )
+        known = _recorded(candidate, self.ledger.candidates)
+        record = known or self._evaluate_or_reuse(candidate, waiting)
         generation = strategy.generation
         strategy.tell(record.individual)
         self._record_stagnations(strategy)
-        if known:
+        if known is not None:
             return
         # Save the strategy if this candidate completes a generation, and at least L candidates came
         # since it was saved.

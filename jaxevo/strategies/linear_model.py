@@ -45,10 +45,15 @@ def features(genome: Genome, network: NetworkConfig) -> list[float]:
     if genome.layout.channel_multiplier is not None:
         genes.append(float(genome.layout.channel_multiplier))
     products = [a * b for a, b in itertools.combinations(genes, 2)]
-    return [*found, math.log2(parameters_of(genome, network)), *genes, *squares, *products]
+    return [*found, _log_parameters(genome, network), *genes, *squares, *products]
 
 
 @functools.lru_cache(maxsize=4096)  # each fit asks for those of all individuals again
+def _log_parameters(genome: Genome, network: NetworkConfig) -> float:
+    return math.log2(parameters_of(genome, network))
+
+
+@functools.lru_cache(maxsize=4096)
 def _cell_features(cell: Cell) -> tuple[float, ...]:
     operands = [operand for node in cell.nodes for operand in node.operands]
     ops = [op for _, op in operands]
