@@ -15,6 +15,9 @@ from typing import Any
 from rich.console import Console
 
 from jaxevo.config import (
+    LAYOUT_BOUNDS,
+    ColonyConfig,
+    EvolutionConfig,
     NetworkConfig,
     SearchConfig,
     TrainingConfig,
@@ -47,6 +50,13 @@ from jaxevo.training.classifier import Classifier
 from jaxevo.training.engine_choice import settle_engine
 from jaxevo.training.full_training import train_classifiers
 from jaxevo.training.source import Source
+
+# The settings that count without a network: of evolution and colony, and what a layout may be.
+EVOLVED = {
+    *(leaf_fields(EvolutionConfig).keys() - {"racing"}),
+    *leaf_fields(ColonyConfig),
+    *(*LAYOUT_BOUNDS.values(), "conv_kind"),
+}
 
 
 def search(
@@ -122,7 +132,7 @@ def search(
 
 
 def train(
-    model: Genome | str,
+    model: Genome | str | os.PathLike[str],
     data: Data = "digits",
     *,
     recipe: str = "paper",
@@ -132,7 +142,9 @@ def train(
     data_dir: str | None = None,
     image_size: int = 0,
     resize: str = "stretch",
-    options: ReadOptions | None = None,
+    pixel_range: str = "",
+    background: str = "auto",
+    skip_unreadable: bool = False,
     on_epoch: Callable[[int, float], None] = lambda epoch, loss: None,
     **settings: Any,
 ) -> Classifier:
@@ -150,7 +162,9 @@ def train(
         data_dir: Folder with published files.
         image_size: Side in pixels that images are resized to; 0 leaves them as they are.
         resize: How, `stretch` or `mnist_box`.
-        options: What to know of the images beyond what they tell, such as their range of values.
+        pixel_range: Stored values of black and of white, such as `0,4095`; empty: the images tell.
+        background: What transparent pixels lie on, `white`, `black`, or `auto`.
+        skip_unreadable: Leave image files out that cannot be read.
         on_epoch: Told the number of epochs done, and the mean loss of the last.
         **settings: Settings of `NetworkConfig` and `TrainingConfig`.
 
@@ -159,9 +173,11 @@ def train(
         DivergedError: The loss is not finite any more.
     """
     network, training = split_settings(settings, recipe)
+    check_seed(seed)
     architecture = find_model(model)
     if isinstance(architecture, Genome):
         check_given(architecture, settings)
+    options = ReadOptions.of(pixel_range, background, skip_unreadable)
     loaded = load_training_data(
         data, data_dir, image_size=image_size, resize=resize, options=options
     )
@@ -207,11 +223,19 @@ def recipe_settings(name: str) -> dict[str, Any]:
     return RECIPES[name]
 
 
-def find_model(model: Genome | Baseline | str) -> Architecture:
+def check_seed(seed: int) -> None:
+    """Raises `InputError` for what cannot be a seed."""
+    replace(SearchConfig(), {"seed": seed})
+
+
+def find_model(model: Genome | Baseline | str | os.PathLike[str]) -> Architecture:
     """A genome or hand-designed model, given itself, by name or as a file. Raises `InputError`."""
-    if not isinstance(model, str):
+    if isinstance(model, Genome | Baseline):
         return model
-    return Baseline(model) if Baseline.is_known(model) else genome_files.find(model)[0]
+    if not isinstance(model, str | os.PathLike):
+        raise InputError(f"model is a {type(model).__name__}: give a genome, a file or a name")
+    name = home_expanded(model)
+    return Baseline(name) if Baseline.is_known(name) else genome_files.find(name)[0]
 
 
 def load(folder: str | os.PathLike[str]) -> Classifier:
@@ -225,7 +249,7 @@ def evolve(
     strategy: str = "rea",
     seed: int = 0,
     max_consecutive_failures: int = 20,
-    initial_genomes: Sequence[Genome | str] = (),
+    initial_genomes: str | Sequence[Genome | str] = (),
     **settings: Any,
 ) -> Individual:
     """The best individual of a search with a fitness of one's own, which is maximised.
@@ -236,14 +260,23 @@ def evolve(
         fitness: Of a genome; None or NaN where it has none: another genome is then drawn.
         strategy: One of `config.presets.STRATEGIES`.
         seed: The search's only source of randomness.
-        max_consecutive_failures: So many in a row raise `RuntimeError`.
+        max_consecutive_failures: So many in a row end the search.
         initial_genomes: Genomes, genome files or names of shipped genomes that the population
             begins with.
-        **settings: Settings of the strategy, by default the paper's (P=10, F=10, G=200).
+        **settings: Settings of the strategy, by default the paper's (P=10, F=10, G=200), and of the
+            layout where that is a gene.
 
     Raises:
-        InputError: A setting is not known or not possible.
+        InputError: A setting is not known or not possible, or has no effect without trainings; or
+            the fitness gives something else than a number.
+        RuntimeError: Too many genomes in a row have no fitness.
     """
+    unused = leaf_fields(SearchConfig).keys() - EVOLVED
+    if found := sorted(settings.keys() & unused):
+        raise InputError(
+            f"{found[0]}={settings[found[0]]} has no effect here, where no network is trained: "
+            "give settings of the strategy only"
+        )
     begin = search_settings("paper", strategy, "paper", num_images=1)
     if begin["strategy"] == "nsga2":
         raise InputError(
@@ -252,6 +285,6 @@ def evolve(
         )
     # What `guided` expects of a genome is for the most part its own fitness, which may be exact.
     begin |= {"fitness": "speed", "racing": 0.0}
-    given = genome_files.pack(initial_genomes)
+    given = genome_files.pack(genome_files.listed(initial_genomes))
     config = replace(SearchConfig(), begin | settings | {"seed": seed, "initial_genomes": given})
     return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from jaxevo.errors import printable
 from jaxevo.files import FileError
 
-MAX_NUMBER = 1e15  # of a measured value: sums and means of larger ones may overflow
+MAX_NUMBER = 1e15  # sums, means and quotients of larger ones may overflow
 
 T = TypeVar("T")
 
@@ -29,17 +29,25 @@ class CheckedFields:
     def take(self, name: str, kind: type[T]) -> T:
         """A value of exactly this type.
 
-        A number is not too large where the type is float, and text is printable.
+        A number is not too large, and text is printable.
         """
         if name not in self.data:
             raise self.error(f"{name} is missing")
         value = self.data[name]
         if kind is float and type(value) is int and abs(value) < 1 << 53:
             value = float(value)
-        too_large = isinstance(value, float) and not abs(value) <= MAX_NUMBER
-        if type(value) is not kind or too_large:
+        if type(value) is not kind:
             raise self.error(f"{name} is {reprlib.repr(value)}, not of type {kind.__name__}")
+        if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
+            raise self.error(f"{name} is {reprlib.repr(value)}, not a number up to {MAX_NUMBER:g}")
         return printable(value) if isinstance(value, str) else value
+
+    def count(self, name: str, least: int = 0) -> int:
+        """A whole number that is not below the least."""
+        value = self.take(name, int)
+        if value < least:
+            raise self.error(f"{name} is {value}, which is below {least}")
+        return value
 
     def optional(self, name: str, kind: type[T]) -> T | None:
         """A value as `take` gives it, or None for a null."""

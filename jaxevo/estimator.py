@@ -109,7 +109,11 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             InputError: The images or labels cannot be used (a `ValueError`).
+
+        A `fit` that fails or is interrupted leaves an estimator that is not fitted.
         """
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
         rows, shape = as_rows(X)
         checked: Any = validate_data(self, rows, cast(Any, y))
         rows, labels = checked
@@ -127,12 +131,12 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
             settings["pixel_range"] = f"{values.low},{values.high}"
         with self._folder() as folder:
             result = self._search(images, labels, settings | {"workdir": folder})
-            self.classifier_ = result.classifier()
-        values = self.classifier_.form.values
-        self.pixel_range_ = values.low, values.high
+            classifier = result.classifier()
+        self.pixel_range_ = classifier.form.values.low, classifier.form.values.high
         self._usual_range = "pixel_range" not in settings
         self.genome_ = result.genome
         self.validation_accuracy_ = result.validation_accuracy
+        self.classifier_ = classifier
         return self
 
     def _folder(self) -> contextlib.AbstractContextManager[str | os.PathLike[str]]:
@@ -172,7 +176,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             InputError: They have another shape or scale (a `ValueError`).
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "classifier_")
         rows, shape = as_rows(X)
         if shape is not None:
             image_shape_of(shape, self.n_features_in_, self.image_shape_)

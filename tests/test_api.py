@@ -254,6 +254,16 @@ def test_a_run_goes_on_where_its_images_were_moved_to(searched, tmp_path: pathli
         jaxevo.search(moved, num_generations=3, **arguments)
 
 
+def test_another_seed_is_told_as_such_and_not_as_other_images(searched):
+    with pytest.raises(InputError, match=r"configuration \(seed was 0, is 1\); give the same"):
+        jaxevo.search(AS_DICT, workdir=searched.path, reporter=Silent(), seed=1, **TINY)
+
+
+def test_two_pairs_may_be_lists():
+    lists = [[TRAIN[0], NAMES[TRAIN[1]]], [TEST[0], NAMES[TEST[1]]]]
+    assert make_task(lists).data.digest() == make_task(AS_DICT).data.digest()
+
+
 def test_a_workdir_and_weights_may_lie_in_the_home_folder(tmp_path: pathlib.Path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert make_task(AS_DICT, preset="quick", workdir="~/run").workdir.path == tmp_path / "run"
@@ -359,7 +369,7 @@ def test_a_genome_is_trained_saved_and_loaded(tmp_path: pathlib.Path):
     for expected in ([1, 2], []):
         told.clear()
         other = jaxevo.train(
-            str(tmp_path / "mine.json"),
+            tmp_path / "mine.json",
             AS_DICT,
             workdir=folder,
             on_epoch=lambda epoch, loss: told.append(epoch),
@@ -367,6 +377,16 @@ def test_a_genome_is_trained_saved_and_loaded(tmp_path: pathlib.Path):
         )
         assert told == expected and other.accuracy(*test) == accuracy
         np.testing.assert_array_equal(other.network.head[...], classifier.network.head[...])
+
+
+def test_a_range_of_pixels_may_be_named_in_training_as_in_a_search():
+    images, labels = TRAIN[0] * 16.0, TRAIN[1]
+    given = {"epochs": 1, "batch_size": 8} | NETWORK
+    with pytest.raises(InputError, match="pixel_range"):
+        jaxevo.train(GENOME, (images + 0.5, labels), **given)
+    trained = jaxevo.train(GENOME, (images, labels), pixel_range="0,4080", **given)
+    plain = jaxevo.train(GENOME, (TRAIN[0], labels), **given)
+    np.testing.assert_array_equal(trained.predict_proba(images), plain.predict_proba(TRAIN[0]))
 
 
 @pytest.mark.parametrize(
@@ -413,6 +433,10 @@ def test_a_training_goes_on_with_the_engine_that_it_began_with(tmp_path: pathlib
         ({"epochs": 0}, "epochs=0 is not possible: the smallest value is 1"),
         ({"channels": 2.5}, "channels=2.5 is not possible: it is a whole number"),
         ({"data": 3}, "data is a int: give a name, a folder"),
+        ({"model": 3}, "model is a int: give a genome, a file or a name"),
+        ({"seed": -1}, "seed=-1 is not possible: the smallest value is 0"),
+        ({"pixel_range": "0"}, "pixel_range=0 is not possible: write the values of black and"),
+        ({"background": "blue"}, "background=blue is not possible: use white or black"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(arguments: dict[str, Any], words: str):
@@ -475,6 +499,55 @@ def test_evolution_begins_with_given_genomes():
         jaxevo.evolve(fitness, initial_genomes=["evoZ"])
 
 
+def test_names_of_genomes_to_begin_with_may_be_one_text():
+    told: list[Genome] = []
+
+    def fitness(genome: Genome) -> float:
+        told.append(genome)
+        return 0.5
+
+    jaxevo.evolve(fitness, initial_genomes="evoA,evoB", num_generations=0)
+    assert told[:2] == [genome_files.find(name)[0] for name in ("evoA", "evoB")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_trainings", 3),
+        ("max_parameters", 3000),
+        ("target_accuracy", 0.5),
+        ("epochs", 3),
+        ("racing", 0.1),
+        ("precision", "bfloat16"),
+    ],
+)
+def test_what_needs_trainings_is_refused_where_there_are_none(name: str, value: Any):
+    with pytest.raises(InputError, match=f"{name}={value} has no effect here, where no network"):
+        jaxevo.evolve(count_convolutions, **{name: value})
+
+
+def test_layouts_evolve_by_a_fitness_of_ones_own():
+    bounds = {"min_channels": 2, "channels": 9, "min_normal_cells": 1, "num_normal_cells": 3}
+
+    def wide(genome: Genome) -> float:
+        return genome.layout.channels
+
+    best = jaxevo.evolve(wide, **bounds, num_generations=3, seed=0)
+    assert best.fitness == best.genome.layout.channels == 9
+
+
+@pytest.mark.parametrize("value", ["much", [0.5], np.array([0.5]), object(), 1j])
+def test_a_fitness_that_is_no_number_is_refused(value: Any):
+    with pytest.raises(InputError, match="fitness gave .*: let it give a number, or None"):
+        jaxevo.evolve(lambda genome: value)
+
+
+@pytest.mark.parametrize("value", [True, 3, np.float32(0.5), np.array(0.5)])
+def test_a_fitness_may_be_any_number(value: Any):
+    best = jaxevo.evolve(lambda genome: value, num_generations=0)
+    assert best.fitness == float(value) and type(best.fitness) is float
+
+
 def test_what_cannot_be_evolved_is_refused():
     with pytest.raises(InputError, match="strategy=annealing is not known; choose one of rea"):
         jaxevo.evolve(count_convolutions, strategy="annealing")
@@ -482,7 +555,8 @@ def test_what_cannot_be_evolved_is_refused():
         jaxevo.evolve(count_convolutions, generations=3)
     with pytest.raises(InputError, match="seed=-1 is not possible: the smallest value is 0"):
         jaxevo.evolve(count_convolutions, seed=-1)
-    with pytest.raises(RuntimeError, match="5 candidates in a row have no fitness"):
+    words = "5 candidates in a row have no fitness: the function gave None for the last, {'normal'"
+    with pytest.raises(RuntimeError, match=words):
         jaxevo.evolve(lambda genome: None, max_consecutive_failures=5)
 
 

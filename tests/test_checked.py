@@ -40,17 +40,38 @@ def test_values_of_their_type_are_taken_as_they_are(value: Any, kind: type):
         (None, int),
         ("1", float),
         (True, float),
-        (float("nan"), float),
-        (float("inf"), float),
-        (1.1 * MAX_NUMBER, float),
         (1 << 53, float),
         ((1,), list),
     ],
 )
-def test_values_of_another_type_and_too_large_ones_are_refused(value: Any, kind: type):
+def test_values_of_another_type_are_refused(value: Any, kind: type):
     words = rf"^a\.json: x is .*, not of type {kind.__name__}; restore the file from a copy$"
     with pytest.raises(FileError, match=words):
         fields(x=value).take("x", kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (float("nan"), float),
+        (float("inf"), float),
+        (1.1 * MAX_NUMBER, float),
+        (10**16, int),
+        (-(10**400), int),
+    ],
+)
+def test_numbers_beyond_arithmetic_are_refused(value: Any, kind: type):
+    with pytest.raises(FileError, match=r"^a\.json: x is .*, not a number up to 1e\+15; restore"):
+        fields(x=value).take("x", kind)
+
+
+def test_counts_have_a_least():
+    assert fields(x=0).count("x") == 0 and fields(x=1).count("x", least=1) == 1
+    for value, least in ((-1, 0), (0, 1)):
+        with pytest.raises(FileError, match=f"x is {value}, which is below {least}"):
+            fields(x=value).count("x", least=least)
+    with pytest.raises(FileError, match=r"x is 1\.0, not of type int"):
+        fields(x=1.0).count("x")
 
 
 def test_a_whole_number_is_taken_where_a_measured_one_is_wanted():

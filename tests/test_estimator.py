@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -410,3 +411,22 @@ def test_with_a_search_in_place_of_the_stub(digits):
     assert np.mean(estimator.predict(rows) == np.array(list("abcdefghij"))[labels]) > 0.5
     alone = np.concatenate([estimator.predict_proba(rows[k : k + 1]) for k in range(3)])
     np.testing.assert_allclose(alone, found[:3], rtol=1e-4, atol=1e-7)
+
+
+def test_a_fit_that_fails_leaves_nothing_of_the_one_before(digits):
+    """Else the first network would answer in the classes of the second call."""
+    X, y = digits
+    estimator = fitted(X, y)
+
+    def interrupted(data: Any, **settings: Any) -> Any:
+        raise KeyboardInterrupt
+
+    estimator.set_params(learner=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(X[y > 7], y[y > 7])
+    for method in (estimator.predict, estimator.predict_proba):
+        with pytest.raises(NotFittedError):
+            method(X)
+    assert (
+        estimator.set_params(learner=stub).fit(X, y).predict(X) == fitted(X, y).predict(X)
+    ).all()

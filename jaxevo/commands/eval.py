@@ -21,6 +21,7 @@ With --weights, saved weights are scored instead.
 from __future__ import annotations
 
 import dataclasses
+import os
 import pathlib
 import time
 from typing import Any
@@ -245,6 +246,10 @@ def check_flags() -> None:
         raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
     if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():
         raise InputError(f"--output={FLAGS.output}: its folder does not exist; create it first")
+    for name in ("output", "save"):
+        parent = pathlib.Path(FLAGS[name].value or ".").resolve().parent
+        if FLAGS[name].value and parent.is_dir() and not os.access(parent, os.W_OK):
+            raise InputError(f"--{name}={FLAGS[name].value} cannot be written; name another place")
     if FLAGS.output and pathlib.Path(FLAGS.output).is_dir():
         raise InputError(f"--output={FLAGS.output} is a folder; give the name of a file")
 

@@ -163,6 +163,9 @@ def draw(task: Task, console: Console, missing_only: bool) -> None:
 
 def main(console: Console) -> None:
     """Flags in, one library call, words out."""
+    for name in ("continue", "profile"):
+        if FLAGS.dry_run and FLAGS[name].value:
+            raise InputError(f"--{name} is not for --dry_run, which estimates a search as a whole")
     with command.status(console, "starting JAX"):
         command.start_jax()
     task = make_task(console)

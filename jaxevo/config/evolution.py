@@ -10,13 +10,14 @@ import dataclasses
 from jaxevo.config.fields import (
     check,
     check_at_least,
+    check_at_most,
     check_below_one,
     check_choice,
     check_probabilities,
     setting,
 )
 
-MAX_LAG = 10_000  # so many candidates may be drawn before one is trained
+MAX_DRAWN = 10_000  # so many candidates may be drawn before one is trained
 MAX_NODES = 12  # of a cell: bounds the work that a file can ask for; the paper's B_max is 6
 # The largest numbers of a genome's own layout, which bound the work that a file can ask for.
 MAX_LAYOUT = {"channels": 1024, "num_normal_cells": 10, "channel_multiplier": 4}
@@ -113,6 +114,7 @@ class EvolutionConfig:
             "stagnation_patience",
         )
         check_at_least(self, 0, "num_generations", "stagnation_start")
+        check_at_most(self, MAX_DRAWN, "population_size", "num_offspring", "lag")
         check_at_least(self, 0, *LAYOUT_BOUNDS)
         check_below_one(self, "racing")
         check(
@@ -139,7 +141,6 @@ class EvolutionConfig:
         check_probabilities(self, "layout_mutation_prob")
         check_probabilities(self, "stagnant_op_mutation_prob", "stagnant_edge_mutation_prob")
         check_choice(self, "mating_pool")
-        check(self.lag <= MAX_LAG, "lag", self.lag, rule=f"the largest value is {MAX_LAG}")
         check(
             self.lag == 1 or self.mating_pool == "growing",
             "lag",
@@ -175,6 +176,7 @@ class ColonyConfig:
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "num_ants")
+        check_at_most(self, MAX_DRAWN, "num_ants")
         check_probabilities(self, "greediness", "pheromone_decay")
         check(
             self.pheromone_start > 0, "pheromone_start", self.pheromone_start, rule="it is positive"

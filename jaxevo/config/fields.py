@@ -50,6 +50,13 @@ def check_at_least(config: Any, bound: float, *names: str) -> None:
         check(value >= bound, name, value, rule=f"the smallest value is {bound}")
 
 
+def check_at_most(config: Any, bound: float, *names: str) -> None:
+    """Each of these settings is at most the bound."""
+    for name in names:
+        value = getattr(config, name)
+        check(value <= bound, name, value, rule=f"the largest value is {bound}")
+
+
 def check_choice(config: Any, name: str) -> None:
     """The setting is one of its choices."""
     choices = next(f for f in dataclasses.fields(config) if f.name == name).metadata["choices"]

@@ -7,6 +7,8 @@ import dataclasses
 from jaxevo.config.fields import check, check_at_least, setting
 from jaxevo.config.search import SearchConfig
 
+_OF_WORKERS = ("candidate_timeout", "worker_memory_limit", "candidates_per_worker")
+
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
@@ -43,12 +45,12 @@ class WorkerConfig:
         check_at_least(self, 0, "workers", "candidate_timeout", "worker_memory_limit")
         check_at_least(self, 0, "gpus_per_candidate")
         check_at_least(self, 1, "candidates_per_worker")
-        for name in ("candidate_timeout", "worker_memory_limit"):
-            limit = getattr(self, name)
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
             check(
-                self.apart or not limit,
-                name,
-                limit,
+                self.apart or field.name not in _OF_WORKERS or value == field.default,
+                field.name,
+                value,
                 rule="only a worker can be ended; give --workers=1 or more, or --cluster",
             )
         check(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from jaxevo.datasets.array_pixels import ArrayPixels
+from jaxevo.datasets.axes import axes_of, in_order
 from jaxevo.datasets.base import DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
-from jaxevo.datasets.npz import axes_of, check_alike, in_order
+from jaxevo.datasets.npz import check_alike
 
 NAME = "arrays"  # what such data is called in records
 _PARTS = {"train": "train", "validation": "val", "test": "test"}
@@ -34,7 +35,7 @@ def open_arrays(data: Any) -> Dataset:
                 f"data is a {type(data).__name__}: give a name, a folder, an .npz file, a pair of "
                 "images and labels, or a dict of x_train, y_train, x_test and y_test"
             )
-        if all(isinstance(each, tuple) and len(each) == 2 for each in data):
+        if all(_is_pair(each) for each in data):
             (train, labels), (test, test_labels) = data
             data = dict(zip(_WITH_TEST, (train, labels, test, test_labels), strict=True))
         else:
@@ -74,6 +75,13 @@ def open_arrays(data: Any) -> Dataset:
         notes=tuple(notes),
         splits_test=False,
     )
+
+
+def _is_pair(part: Any) -> bool:
+    """True for images with their labels, False for an array or a list of numbers."""
+    if not isinstance(part, tuple | list) or len(part) != 2:
+        return False
+    return isinstance(part, tuple) or all(isinstance(each, np.ndarray) for each in part)
 
 
 def _check_keys(data: Mapping[str, Any]) -> None:

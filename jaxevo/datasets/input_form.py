@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from jaxevo.datasets.axes import axes_of, in_order
 from jaxevo.datasets.base import MAX_SIDE, DataError
 from jaxevo.datasets.resize import METHODS, check_method, resize_images
 from jaxevo.datasets.values import BYTES, Extent, ValueRange
@@ -94,26 +96,19 @@ class InputForm:
             pixels = self._composited(pixels, alpha, what)
         return resize_images(pixels, self.image_shape, self.resize)
 
-    def from_array(self, array: np.ndarray, what: str = "the images") -> np.ndarray:
-        """Inputs of an array [M, H, W] or [M, H, W, C], for predictions.
+    def from_array(self, images: ArrayLike, what: str = "the images") -> np.ndarray:
+        """Inputs of images as `axes` understands them, for predictions.
 
-        The array is in the training images' range.
+        They are in the training images' range. Raises `DataError`.
         """
+        array = np.asarray(images)
         if array.ndim == 3 and array.shape[2] in (1, 3):
             raise DataError(
                 f"{what} of shape {list(array.shape)} are one image: give it as image[None]"
             )
-        values = array[..., None] if array.ndim == 3 else array
-        if (
-            values.ndim != 4
-            or values.shape[3] not in (1, 3)
-            or not len(values)
-            or values.dtype.kind not in "biuf"
-        ):
-            raise DataError(
-                f"{what} must be numbers [M, H, W] or [M, H, W, C], C 1 or 3, not {array.dtype} "
-                f"{array.shape}"
-            )
+        if array.dtype.kind not in "biuf" or not array.size:
+            raise DataError(f"{what} are {array.dtype} {list(array.shape)}: give numbers")
+        values = in_order(array, axes_of(what, array.shape))
         # Bytes that have another type than theirs are rather of another range than dark.
         dark = self.values != BYTES or values.dtype == np.uint8
         self.values.check_scale(Extent.of(values, what), what, dark=dark)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from jaxevo.datasets.array_pixels import BLOCK, ArrayPixels
+from jaxevo.datasets.axes import axes_of, in_order
 from jaxevo.datasets.base import MAX_BYTES, DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
 from jaxevo.datasets.files import check_regular, read_errors
@@ -162,22 +163,6 @@ def _pixels(path: pathlib.Path, key: str, num_labels: int) -> ArrayPixels:
     )
 
 
-def axes_of(what: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
-    """The axes of images, rows, columns and channels; `None`: there is no such axis."""
-    if len(shape) == 3:
-        return 0, 1, 2, None
-    if len(shape) == 4 and shape[3] in (1, 3):
-        return 0, 1, 2, 3
-    if len(shape) == 4 and shape[1] in (1, 3):
-        return 0, 2, 3, 1
-    remedy = "it must be [M, H, W] or [M, H, W, C], C 1 or 3"
-    if len(shape) == 2 and (side := math.isqrt(shape[1])) ** 2 == shape[1]:
-        remedy += f"; save it as .reshape(-1, {side}, {side}) if these are square images"
-    if len(shape) == 4 and shape[2] in (1, 3):
-        remedy += "; save it as .transpose(3, 0, 1, 2) if the images come last"
-    raise DataError(f"{what} has the shape {list(shape)}: {remedy}")
-
-
 def check_alike(train: ArrayPixels, other: ArrayPixels) -> None:
     """Raises `DataError` if a split has other channels than the training images.
 
@@ -218,12 +203,6 @@ def _read_exactly(stream: IO[bytes], size: int) -> bytearray:
             raise EOFError("it ends too early")
         data += chunk
     return data
-
-
-def in_order(block: np.ndarray, order: tuple[int | None, ...]) -> np.ndarray:
-    """Images as [m, H, W, C], whose axes lie in the order that `axes_of` gives."""
-    axes = [axis for axis in order if axis is not None]
-    return block[..., None] if len(axes) == 3 else block.transpose(axes)
 
 
 def _header(path: pathlib.Path, key: str, kinds: str) -> _Header:

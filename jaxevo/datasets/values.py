@@ -109,8 +109,8 @@ class ValueRange:
     def _refusal(self, extent: Extent, what: str) -> str:
         return (
             f"{what} has values from {extent.low:g} to {extent.high:g}, where the training images' "
-            f"range is {self}: store all in one range, or name it by pixel_range (that of other "
-            "data by test_pixel_range)"
+            f"range is {self}: store all in one range, or name that of a data set by pixel_range "
+            "(of other test data by test_pixel_range)"
         )
 
     def to_bytes(self, values: np.ndarray) -> np.ndarray:

@@ -43,10 +43,10 @@ def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     settings = {**settings, "streams": STREAMS}
     document = folder / TRAINING
     if not document.exists():
-        if next(folder.glob("seed*"), None) is not None:
+        if found := [*folder.glob("seed*"), *folder.glob("weights")]:
             raise InputError(
-                f"{folder} has checkpoints and no {TRAINING}, so nothing tells of which training "
-                "they are; give another --workdir"
+                f"{folder} has {found[0].name} and no {TRAINING}, so nothing tells of which "
+                "training it is; give another --workdir"
             )
         write_json(document, settings)
     elif _completed(read_json(document)) != json.loads(json.dumps(settings)):

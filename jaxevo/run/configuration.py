@@ -67,9 +67,8 @@ def with_genomes(settings: Mapping[str, Any], workdir: Workdir) -> dict[str, Any
     others = {name: value for name, value in settings.items() if name != "initial_genomes"}
     if not named:
         return others
-    names = named.split(",") if isinstance(named, str) else named
     try:
-        return others | {"initial_genomes": genome_files.pack(names)}
+        return others | {"initial_genomes": genome_files.pack(genome_files.listed(named))}
     except InputError:
         stored = workdir.read_config()["config"] if workdir.config.exists() else {}
         if not stored.get("initial_genomes"):

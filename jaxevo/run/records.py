@@ -15,11 +15,10 @@ Records may come from strangers, so each value is checked as it is taken. JAX is
 from __future__ import annotations
 
 import dataclasses
-import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from jaxevo.checked import MAX_NUMBER, CheckedFields
+from jaxevo.checked import CheckedFields
 from jaxevo.files import FileError
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.individual import Individual
@@ -114,8 +113,8 @@ class Candidate:
             losses = tuple(fields.items("losses", float))
         return cls(
             individual,
-            parameters=_read_size(fields, "parameters"),
-            multiply_adds=_read_size(fields, "multiply_adds"),
+            parameters=fields.count("parameters"),
+            multiply_adds=fields.count("multiply_adds"),
             reused=fields.optional("reused", int),
             failure=fields.optional("failure", str),
             seconds=_read_seconds(fields),
@@ -125,14 +124,6 @@ class Candidate:
             losses=losses,
             place=Place.read(fields),
         )
-
-
-def _read_size(fields: CheckedFields, name: str) -> int:
-    """A size of a network, which no arithmetic with floats overflows."""
-    size = fields.take(name, int)
-    if not 0 <= size <= MAX_NUMBER:
-        raise fields.error(f"{name} is {reprlib.repr(size)}, not a size of a network")
-    return size
 
 
 @dataclasses.dataclass(frozen=True)

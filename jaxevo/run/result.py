@@ -183,12 +183,12 @@ def read_result(workdir: Workdir, genomes: Mapping[int, Genome], searched: bool)
         test_accuracy=test_accuracy,
         test_interval=None if interval is None else (interval[0], interval[1]),
         test_images=test_images,
-        parameters=fields.take("parameters", int),
-        multiply_adds=fields.take("multiply_adds", int),
-        candidates=fields.take("candidates", int),
-        trainings=fields.take("trainings", int),
-        memo_hits=fields.take("memo_hits", int),
-        failures=fields.take("failures", int),
+        parameters=fields.count("parameters"),
+        multiply_adds=fields.count("multiply_adds"),
+        candidates=fields.count("candidates", least=1),
+        trainings=fields.count("trainings"),
+        memo_hits=fields.count("memo_hits"),
+        failures=fields.count("failures"),
         seconds={
             part: seconds.take(part, float) for part in ("final", *PARTS) if part in seconds.data
         }
@@ -216,8 +216,8 @@ def _read_baseline(fields: CheckedFields) -> BaselineScores | None:
     if not all(0 <= number <= _MAX_IMAGES for number in alone):
         raise inner.error(f"winner_alone or baseline_alone is no number of images: {alone}")
     return BaselineScores(
-        parameters=inner.take("parameters", int),
-        multiply_adds=inner.take("multiply_adds", int),
+        parameters=inner.count("parameters"),
+        multiply_adds=inner.count("multiply_adds"),
         validation_accuracy=inner.take("validation_accuracy", float),
         test_accuracy=inner.optional("test_accuracy", float),
         winner_alone=alone[0],
@@ -238,7 +238,7 @@ def _read_kept(fields: CheckedFields, genomes: Mapping[int, Genome]) -> tuple[Ke
                 known,
                 inner.take("retrained_fitness", float),
                 inner.take("validation_accuracy", float),
-                inner.take("parameters", int),
+                inner.count("parameters"),
             )
         )
     return tuple(kept)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jaxevo.checked import CheckedFields
-from jaxevo.config import SearchConfig, flatten
+from jaxevo.config import DataConfig, SearchConfig, flatten, leaf_fields
 from jaxevo.config.changes import can_change
 from jaxevo.config.presets import complete
 from jaxevo.errors import explained
@@ -22,6 +22,8 @@ from jaxevo.versions import versions
 
 SCHEMA_VERSION = 1  # of `config.json`
 TRAINING = "training.json"  # has the settings of the training that a folder belongs to
+# What reads or divides the images.
+_OF_IMAGES = {"seed", *leaf_fields(DataConfig)} - {"dataset", "train_examples"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,8 +213,10 @@ class Workdir:
         differences = _differences(stored, asked)
         remedy = ", --continue to change that" if all(map(can_change, differences)) else ""
         if document.get("data") != extra.get("data"):
-            differences["data"] = "the images are not those it began with"
             remedy = ""
+            # Settings that read or divide the images otherwise say enough.
+            if not _OF_IMAGES & differences.keys():
+                differences["data"] = "the images are not those it began with"
         elif document.get("test", extra.get("test")) != extra.get("test"):
             differences["test"] = "the test images are not those it began with"
             remedy = ""

@@ -99,6 +99,11 @@ def find(name: str) -> tuple[Genome, dict[str, Any]]:
     )
 
 
+def listed(genomes: str | Iterable[Genome | str]) -> list[Genome | str]:
+    """Genomes or their names, which may be one text with commas between them."""
+    return [*(genomes.split(",") if isinstance(genomes, str) else genomes)] if genomes else []
+
+
 def pack(genomes: Iterable[Genome | str]) -> str:
     """Genomes as one line of text, which `unpack` reads.
 

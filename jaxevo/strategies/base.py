@@ -12,6 +12,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
+from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.individual import Individual, is_valid, rank
 
@@ -87,12 +90,13 @@ def evolve(
 
     `fitness` returns None or NaN for a genome that cannot be evaluated; another is then drawn. Too
     many failures in a row raise `RuntimeError`, since a fitness that always fails would be called
-    for ever.
+    for ever, and what is no number raises `InputError`.
     """
     failures, best = 0, None
     while candidates := strategy.ask():
         for candidate in candidates:
-            evaluated = dataclasses.replace(candidate, fitness=fitness(candidate.genome))
+            value = _number(fitness(candidate.genome))
+            evaluated = dataclasses.replace(candidate, fitness=value)
             strategy.tell(evaluated)
             valid = is_valid(evaluated.fitness)
             failures = 0 if valid else failures + 1
@@ -100,7 +104,18 @@ def evolve(
                 best = evaluated
             if failures >= max_consecutive_failures:
                 raise RuntimeError(
-                    f"{failures} candidates in a row have no fitness (the last: {evaluated})"
+                    f"{failures} candidates in a row have no fitness: the function gave {value} "
+                    f"for the last, {candidate.genome.to_dict()}; try it on that"
                 )
     assert best is not None
     return best
+
+
+def _number(value: Any) -> float | None:
+    """The fitness that a function gave. Raises `InputError` unless it is one number or None."""
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "biuf":
+        raise InputError(f"fitness gave {value!r}: let it give a number, or None for a failure")
+    return float(array)

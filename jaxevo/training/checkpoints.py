@@ -29,6 +29,8 @@ Tree = TypeVar("Tree")
 MAX_DOCUMENT_BYTES = 4 << 20  # of a JSON file; a search's state has about a thousand an individual
 MAX_RATIO = 10  # of what the arrays claim to the files' bytes: trained weights hardly pack
 MAX_UNPACKED_BYTES = 32 << 20  # below it any ratio is possible
+_METADATA = "_CHECKPOINT_METADATA"  # orbax writes it last
+_PARTS = ("arrays", "data")
 _HEADER = b"/zarr.json"  # ends the key of an array's header
 _KEEP = 3  # checkpoints; should the newest be damaged, an older one is used
 
@@ -135,18 +137,31 @@ class Checkpoints:
 def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str, Any]) -> None:
     """Writes weights with their JSON document to a folder, in place of what may be there.
 
-    Raises `OSError`.
+    Raises `CheckpointError` where something else is there, and `OSError`.
     """
     from orbax.checkpoint import v1 as ocp
 
     if folder.is_symlink():  # what it leads to is not ours to delete
         folder.unlink()
     folder = folder.resolve()
+    _check_replaceable(folder)
     if folder.exists():
         shutil.rmtree(folder)
     with _writing(folder), _context():
         ocp.save_checkpointables(
             str(folder), _content(data | {"fingerprint": fingerprint(arrays)}, arrays)
+        )
+
+
+def _check_replaceable(folder: pathlib.Path) -> None:
+    """Raises `CheckpointError` for a file, and for a folder of anything but saved weights."""
+    empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    # Damaged weights, which lack a part, may be replaced too.
+    ours = (folder / _METADATA).is_file() or all((folder / part).is_dir() for part in _PARTS)
+    if not empty and not ours:
+        raise CheckpointError(
+            f"{folder} exists and holds no saved weights, so it is not replaced; remove it or give "
+            "another folder"
         )
 
 
@@ -163,7 +178,7 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
         raise CheckpointError(
             f"{folder} {problem}; give the folder of saved weights, such as runs/.../best"
         )
-    if not (folder / "data").is_dir() or not (folder / "_CHECKPOINT_METADATA").is_file():
+    if not (folder / "data").is_dir() or not (folder / _METADATA).is_file():
         raise CheckpointError(
             f"{folder} holds no checkpoint of this program; give a folder such as runs/.../best"
         )

@@ -119,15 +119,24 @@ class Classifier:
             ) from None
         return cls.of(model, builder, source, network=network)
 
-    def save(self, folder: pathlib.Path) -> None:
-        """Writes the weights with the model, the shape of the images, and the data trained on."""
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the weights with the model, the shape of the images, and the data trained on.
+
+        They take the place of weights that the folder may hold; a folder of anything else is
+        refused.
+
+        Raises:
+            CheckpointError: The folder holds something else.
+            OSError: It cannot be written.
+        """
         document = {
             **describe(self.model),
             "network": dataclasses.asdict(self.builder.network),
             "image_shape": list(self.builder.image_shape),
             **self.source.to_json(),
         }
-        save_weights(folder, document, flatten(split(self.network)[1:]))
+        path = pathlib.Path(home_expanded(folder))
+        save_weights(path, document, flatten(split(self.network)[1:]))
 
     def to_onnx(self) -> bytes:
         """The network as an ONNX model.

@@ -5,12 +5,14 @@ Letters: `M` images of `H` x `W` pixels and `C` channels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxevo.datasets import InputForm
+from jaxevo.datasets.axes import axes_of, in_order
 from jaxevo.datasets.values import BYTES
 from jaxevo.errors import InputError
 
@@ -23,8 +25,8 @@ def check_images(
     """The images as a network takes them.
 
     Args:
-        images: Numbers in the training images' range, `[M, H, W, C]`; `[M, H, W]` is enough for one
-            channel. A single image is `[H, W, C]`, or `[H, W]` for one channel.
+        images: Numbers in the training images' range, `[M, H, W, C]` or `[M, C, H, W]`; `[M, H, W]`
+            is enough for one channel. A single image is `[H, W, C]`, or `[H, W]` for one channel.
         image_shape: The network's height, width and channels.
         form: How stored images become inputs: images are boxed if the training images were. None:
             they are inputs already, uint8 from 0 to 255.
@@ -49,12 +51,15 @@ def check_images(
         array = array[..., None]
     if array.ndim == 3:
         array = array[None]
+    if array.ndim == 4 and array.shape[1:] == (channels, height, width) != image_shape:
+        array = in_order(array, axes_of("images", array.shape))
     if array.ndim != 4 or array.shape[1:] != image_shape:
-        remedy = (
-            "resize them by jaxevo.datasets.resize_images"
-            if form is None
-            else "convert them by the classifier's form.from_array, for its predict_inputs"
-        )
+        if array.ndim == 2 and array.shape[1] == math.prod(image_shape):
+            remedy = f"use images.reshape(-1, {_sides(image_shape)})"
+        elif form is None:
+            remedy = "resize them by jaxevo.datasets.resize_images"
+        else:
+            remedy = "convert them by the classifier's form.from_array, for its predict_inputs"
         raise InputError(
             f"images of shape {list(np.shape(images))} cannot be classified, as the network takes "
             f"[M, {_sides(image_shape)}]: {remedy}"

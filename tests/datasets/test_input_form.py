@@ -48,12 +48,16 @@ def test_arrays_for_predictions() -> None:
     images = make_images(3, (4, 4))
     np.testing.assert_array_equal(form.from_array(images / 255)[..., 0], images)
     np.testing.assert_array_equal(form.from_array(images[..., None] / 255)[..., 0], images)
+    np.testing.assert_array_equal(form.from_array((images / 255).tolist())[..., 0], images)
+    first = images[:, None] / 255  # channels first
+    np.testing.assert_array_equal(form.from_array(first)[..., 0], images)
     data_error(lambda: form.from_array(images), "values from", "0 to 1")
     data_error(lambda: InputForm(4, 4, 1).from_array(images / 255), "values from", "0 to 255")
     for odd in (make_images(4, (4, 3)), make_images(4, (4, 1))):
         data_error(lambda odd=odd: form.from_array(odd), "are one image", "image[None]")
-    for odd in (images[0], images[:0], images.astype(object), images.astype(complex)):
-        data_error(lambda odd=odd: form.from_array(odd), "must be numbers")
+    for odd in (images[:0], images.astype(object), images.astype(complex)):
+        data_error(lambda odd=odd: form.from_array(odd), "give numbers")
+    data_error(lambda: form.from_array(images[0]), "[4, 4]", "give [M, H, W]", ".reshape(-1, 2, 2)")
 
 
 def test_a_document_is_read_back() -> None:

@@ -265,6 +265,9 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
             ["profile=/dev/null/trace", "a part of the path is a file"],
         ),
         (["--candidate_timeout=5"], ["candidate_timeout=5.0", "--workers=1"]),
+        (["--candidates_per_worker=3"], ["candidates_per_worker=3", "--workers=1"]),
+        (["--dry_run", "--continue"], ["--continue is not for --dry_run"]),
+        (["--dry_run", "--profile=trace"], ["--profile is not for --dry_run"]),
         (["--workers=2", "--cluster=auto"], ["workers=2", "--cluster=auto", "give either"]),
         (
             ["--workers=2", "--candidates_per_step=2", "--mating_pool=survivors"],

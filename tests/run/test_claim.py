@@ -30,10 +30,11 @@ def test_a_training_of_an_earlier_version_goes_on(tmp_path: pathlib.Path):
             claim_folder(tmp_path / "own", settings(**other))
 
 
-def test_checkpoints_of_an_unknown_training_are_refused(tmp_path: pathlib.Path):
-    """As `jaxevo.train` of before version 0.11 left them."""
-    (tmp_path / "seed0").mkdir()
-    with pytest.raises(InputError, match="nothing tells of which training they are"):
+@pytest.mark.parametrize("name", ["seed0", "weights"])
+def test_what_an_unknown_training_or_a_person_left_is_refused(tmp_path: pathlib.Path, name: str):
+    """`jaxevo.train` of before version 0.11 left checkpoints alone."""
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=f"has {name} and no training.json, so nothing tells"):
         claim_folder(tmp_path, settings())
     assert not (tmp_path / "training.json").exists()
 

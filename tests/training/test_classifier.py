@@ -53,6 +53,28 @@ def test_what_is_loaded_is_what_was_saved(
     assert loaded.accuracy(images) == trained.accuracy(images) == accuracy
 
 
+def test_only_weights_are_replaced_by_weights(trained: Classifier, tmp_path: pathlib.Path):
+    folder = tmp_path / "weights"
+    for _ in range(2):
+        trained.save(str(folder))  # as text, too
+        assert Classifier.load(folder).model == GENOME
+    # Damaged weights are weights still.
+    shutil.rmtree(folder / "data")
+    trained.save(folder)
+    assert Classifier.load(folder).model == GENOME
+    own, empty, file = tmp_path / "own", tmp_path / "empty", tmp_path / "file"
+    own.mkdir()
+    (own / "thesis.tex").write_text("years of work")
+    file.write_text("the same")
+    for there in (own, file):
+        with pytest.raises(CheckpointError, match=f"{there} exists and holds no saved weights"):
+            trained.save(there)
+    assert (own / "thesis.tex").read_text() == "years of work" and file.read_text() == "the same"
+    empty.mkdir()
+    trained.save(empty)
+    assert Classifier.load(empty).model == GENOME
+
+
 def test_images_that_became_bytes_otherwise_are_not_scored(
     trained: Classifier, few_digits: tuple[Images, Images]
 ):

@@ -36,6 +36,18 @@ def test_accepted_shapes(given, image_shape, checked):
     np.testing.assert_array_equal(images.ravel(), pixels.ravel())
 
 
+@pytest.mark.parametrize("image_shape", [GREY, COLOUR])
+def test_channels_may_come_first_as_in_training(image_shape):
+    images = np.random.default_rng(0).integers(0, 256, (5, *image_shape), np.uint8)
+    found = check_images(images.transpose(0, 3, 1, 2), image_shape)
+    np.testing.assert_array_equal(found, images)
+
+
+def test_rows_are_refused_with_the_way_out():
+    with pytest.raises(InputError, match=r"use images\.reshape\(-1, 8, 6, 1\)"):
+        check_images(np.zeros((5, 48), np.uint8), GREY, InputForm(*GREY))
+
+
 @pytest.mark.parametrize(
     ("dtype", "images", "refused"),
     [
@@ -61,7 +73,6 @@ def test_whole_numbers_of_a_smaller_range_are_no_bytes(dtype, images, refused):
     [
         ((), GREY),
         ((48,), GREY),
-        ((5, 48), GREY),
         ((5, 6, 8), GREY),
         ((5, 8, 6, 3), GREY),
         ((1, 5, 8, 6, 1), GREY),
