@@ -59,6 +59,15 @@ def test_each_of_several_candidates_comes_out_as_alone(engine, batched, data, fe
     assert len(set(alone)) > 1
 
 
+@pytest.mark.parametrize("places", [(2, 0, 1), (1,), (2, 1)])
+def test_place_and_company_change_no_bit(engine, batched, data, few_digits, places):
+    """A run that is resumed in the middle of a step groups its candidates in another way."""
+    everyone = train_three(engine, batched, data, few_digits[1])
+    some = train_three(engine, batched, data, few_digits[1], places=places)
+    for all_values, values in zip(everyone, some, strict=True):
+        np.testing.assert_array_equal(values, [all_values[place] for place in places])
+
+
 def losses_alone(engine, data, config) -> list[float]:
     """The mean loss of each genome, trained by itself."""
     pairs = zip(THREE, SEEDS, strict=True)
