@@ -128,3 +128,9 @@ def _name(key: dict[str, Any]) -> str:
 def column(curve: list, name: str) -> np.ndarray:
     """A column of a curve, `[epochs]`."""
     return np.array(curve)[:, COLUMNS.index(name)]
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """A setting of `--setting`: `dropout_rate=0`. Raises `ValueError`."""
+    name, _, value = text.partition("=")
+    return name, json.loads(value)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import pathlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from curves import BATCH, RECIPES_TRIED, Bench, column, train_missing
+from curves import BATCH, RECIPES_TRIED, Bench, column, setting, train_missing
 from scipy.stats import wilcoxon
 
 from jaxevo.config import NetworkConfig, TrainingConfig
@@ -88,12 +87,6 @@ def candidates(options: argparse.Namespace) -> int:
         return options.candidates
     images = options.candidate_examples or QUICK["train_examples"]
     return IMAGES // (options.candidate_epochs * images)
-
-
-def setting(text: str) -> tuple[str, Any]:
-    """A setting of `--setting`: `dropout_rate=0`. Raises `ValueError`."""
-    name, _, value = text.partition("=")
-    return name, json.loads(value)
 
 
 def table(lines: list[dict[str, Any]]) -> str:
