@@ -34,7 +34,7 @@ from rich.console import Console
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.datasets import Images
 from jaxevo.machine import device_name
-from jaxevo.networks import native, ops
+from jaxevo.networks import convolutions, native
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space import genome_files
@@ -103,7 +103,7 @@ def depthwise(scale: Scale) -> Iterator[dict[str, Any]]:
     layouts = {"lax.conv NHWC": (3, 1, 2, 0), "lax.conv NCHW": (3, 0, 1, 2)}
     for k in (3, 5, 7):
         kernel = jnp.asarray(rng.standard_normal((channels, k, k), np.float32))
-        shifted = ops.depthwise_by_shifts
+        shifted = convolutions.depthwise_by_shifts
         expected = shifted(x, kernel)
         yield {"kernel": k, "form": "shifted sums", "ms": _milliseconds(shifted, x, kernel)}
         for form, axes in layouts.items():

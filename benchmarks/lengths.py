@@ -13,10 +13,9 @@ import argparse
 import dataclasses
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from curves import BATCH, RECIPES_TRIED, Bench, column, setting, tau, train_missing
 
 from jaxevo.config import NetworkConfig, TrainingConfig
@@ -29,7 +28,7 @@ SHORT, LONG = (5, 0), (99, 0, 0)  # seeds, the same for all genomes
 
 
 def jobs(
-    genomes: list[Genome], lengths: list[tuple[int, int]], bench: Bench, train: Images
+    genomes: list[Genome], lengths: Sequence[tuple[int, int]], bench: Bench, train: Images
 ) -> Iterator[tuple[dict[str, Any], Any]]:
     """Each training: genome by genome, so that the first ones have all lengths soon."""
     recipe = TrainingConfig(batch_size=BATCH)
@@ -47,13 +46,11 @@ def jobs(
             yield {"genome": number, "images": images, "epochs": epochs}, run
 
 
-def table(lines: list[dict[str, Any]], lengths: list[tuple[int, int]]) -> str:
+def table(lines: list[dict[str, Any]], lengths: Sequence[tuple[int, int]]) -> str:
     """A row a length: how well it orders the genomes as the last length does."""
     curves = {tuple(line["key"].values()): line["curve"] for line in lines}
     numbers = sorted({number for number, *_ in curves})
-    ends = {
-        length: np.array([curves[number, *length][-1] for number in numbers]) for length in lengths
-    }
+    ends = {each: [curves[number, *each][-1] for number in numbers] for each in lengths}
     truth = column(ends[lengths[-1]], "test_cross_entropy")
     rows = ["| images, epochs | steps | tau by cross entropy | by accuracy |", "|---|---|---|---|"]
     for images, epochs in lengths:
@@ -62,6 +59,12 @@ def table(lines: list[dict[str, Any]], lengths: list[tuple[int, int]]) -> str:
         steps = images // BATCH * epochs
         rows.append(f"| {images:,}, {epochs} | {steps:,} | {taus[0]:.2f} | {taus[1]:.2f} |")
     return "\n".join(rows)
+
+
+def length(text: str) -> tuple[int, int]:
+    """`IMAGESxN` as numbers. Raises `ValueError`."""
+    images, epochs = map(int, text.split("x"))
+    return images, epochs
 
 
 def main() -> None:
@@ -86,7 +89,7 @@ def main() -> None:
     )
     documents = map(json.loads, options.winners.read_text().splitlines())
     genomes = [Genome.from_dict(document["genome"]) for document in documents]
-    lengths = [tuple(map(int, text.split("x"))) for text in options.lengths]
+    lengths = [length(text) for text in options.lengths]
     lengths.append((len(train), options.final_epochs))
     print(table(train_missing(options.trained, jobs(genomes, lengths, bench, train)), lengths))
 

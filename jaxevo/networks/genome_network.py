@@ -15,7 +15,7 @@ import numpy as np
 from flax import nnx
 
 from jaxevo.config import NetworkConfig
-from jaxevo.networks import ops
+from jaxevo.networks import convolutions, ops
 from jaxevo.search_space.complexity import network_settings, operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
 from jaxevo.seeds import Stream, generator
@@ -101,13 +101,14 @@ class Operand(nnx.Module):
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         if self.full:
             return self.norm(
-                ops.full_convolution(jax.nn.relu(x), self.kernel[...].astype(x.dtype)), train
+                convolutions.full_convolution(jax.nn.relu(x), self.kernel[...].astype(x.dtype)),
+                train,
             )
         x = ops.spatial(
             self.op, x, self.kernel[...].astype(x.dtype) if self.op.kernel_size else None
         )
         return (
-            self.norm(ops.pointwise(x, self.weight[...].astype(x.dtype)), train)
+            self.norm(convolutions.pointwise(x, self.weight[...].astype(x.dtype)), train)
             if self.projected
             else x
         )
@@ -142,7 +143,7 @@ class CellModule(nnx.Module):
         )
 
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
-        x = self.norm(ops.pointwise(x, self.projection[...].astype(x.dtype)), train)
+        x = self.norm(convolutions.pointwise(x, self.projection[...].astype(x.dtype)), train)
         states = [x, x]
         for k, inputs in enumerate(self.inputs):
             pair = [self.operands[2 * k + o](states[i], train) for o, i in enumerate(inputs)]

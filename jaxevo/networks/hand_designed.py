@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from jaxevo.networks import ops
+from jaxevo.networks import convolutions, ops
 from jaxevo.networks.genome_network import BatchNorm, constant, image_batch, weights
 from jaxevo.search_space.complexity import Complexity
 
@@ -37,7 +37,7 @@ class ConvBatchNorm(nnx.Module):
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
         """`[C, H, W, N]` to `[D, ceil(H / stride), ceil(W / stride), N]`."""
         return self.norm(
-            ops.full_convolution(x, self.kernel[...].astype(x.dtype), self.stride), train
+            convolutions.full_convolution(x, self.kernel[...].astype(x.dtype), self.stride), train
         )
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from jaxevo.config import NetworkConfig
-from jaxevo.networks import ops
+from jaxevo.networks import convolutions
 from jaxevo.networks.genome_network import BatchNorm, constant, dropout_mask, image_batch
 from jaxevo.networks.universal_cell import Moments, Outlet, forward, train_cell
 from jaxevo.networks.universal_encoding import EncodedCell, EncodedGenome
@@ -130,7 +130,7 @@ class UniversalNetwork(nnx.Module):
         """
         x = image_batch(images, self.precision)
         # A 1x1 convolution to the first cell's channels, then cell after cell.
-        x = ops.pointwise(x, self.entry[...].astype(x.dtype))
+        x = convolutions.pointwise(x, self.entry[...].astype(x.dtype))
         for kind, norm, cell in zip(self.kinds, self.norms, self.cells, strict=True):
             x = cell(norm(x, train), getattr(genome, kind), train)
         # Dropout of the means of the last cell's states, each node with a draw of its own.

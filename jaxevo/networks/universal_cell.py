@@ -41,7 +41,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxevo.networks import ops
+from jaxevo.networks import convolutions, ops
 from jaxevo.networks.universal_encoding import EncodedCell
 from jaxevo.networks.universal_operands import (
     Slots,
@@ -86,7 +86,7 @@ def _read(outlet: Outlet, weight: jax.Array, state: jax.Array) -> jax.Array:
         state = jax.nn.relu(state)
     if outlet.kind == "classifier":
         return state.astype(jnp.float32).mean((1, 2))
-    return ops.pointwise(ops.halve(state) if outlet.kind == "reduction" else state, weight)
+    return convolutions.pointwise(ops.halve(state) if outlet.kind == "reduction" else state, weight)
 
 
 def forward(

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxevo.networks import ops
+from jaxevo.networks import convolutions, ops
 from jaxevo.search_space.complexity import operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, OPS, Op
 
@@ -54,7 +54,7 @@ def before_norm(slot: Slots, states: jax.Array, state: jax.Array, *, op: jax.Arr
 
 def project(slot: Slots, z: jax.Array) -> jax.Array:
     """What batch norm gets, `[D, H, W, N]`, of a projected operand."""
-    return z if slot.full else ops.pointwise(z, slot.pointwise)
+    return z if slot.full else convolutions.pointwise(z, slot.pointwise)
 
 
 def is_projected(state: jax.Array, op: jax.Array) -> jax.Array:
@@ -168,9 +168,9 @@ def _full(
     """
     if op.kernel_size:
         window = kernel_window(op.kernel_size)
-        return ops.full_convolution(jax.nn.relu(x), kernel[:, :, window, window])
+        return convolutions.full_convolution(jax.nn.relu(x), kernel[:, :, window, window])
     z = ops.spatial(op, x, None)
-    return jax.lax.cond(projected, lambda z: ops.pointwise(z, weight), lambda z: z, z)
+    return jax.lax.cond(projected, lambda z: convolutions.pointwise(z, weight), lambda z: z, z)
 
 
 def _full_gradients(
