@@ -21,8 +21,8 @@ With --weights, saved weights are scored instead.
 from __future__ import annotations
 
 import dataclasses
-import os
 import pathlib
+import tempfile
 import time
 from typing import Any
 
@@ -35,7 +35,7 @@ from jaxevo.commands.command import say
 from jaxevo.config import RESIZE_METHODS, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import load_training_data
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, explained
 from jaxevo.extras import need
 from jaxevo.files import write_json
 from jaxevo.search_space import complexity, genome_files
@@ -247,11 +247,22 @@ def check_flags() -> None:
     if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():
         raise InputError(f"--output={FLAGS.output}: its folder does not exist; create it first")
     for name in ("output", "save"):
-        parent = pathlib.Path(FLAGS[name].value or ".").resolve().parent
-        if FLAGS[name].value and parent.is_dir() and not os.access(parent, os.W_OK):
-            raise InputError(f"--{name}={FLAGS[name].value} cannot be written; name another place")
+        if FLAGS[name].value:
+            _check_writable(name, pathlib.Path(FLAGS[name].value).resolve().parent)
     if FLAGS.output and pathlib.Path(FLAGS.output).is_dir():
         raise InputError(f"--output={FLAGS.output} is a folder; give the name of a file")
+
+
+def _check_writable(name: str, folder: pathlib.Path) -> None:
+    """Raises `InputError` if nothing can be written to a folder that is there.
+
+    A training may take hours.
+    """
+    try:
+        if folder.is_dir():
+            tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InputError(f"--{name}={FLAGS[name].value}: {explained(error)}") from error
 
 
 def main(console: Console) -> None:

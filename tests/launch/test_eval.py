@@ -294,6 +294,7 @@ WRONG_USES = [
         "--genome=tiny.json --output=nowhere/x.json",
         "--output=nowhere/x.json: its folder does not exist; create it first",
     ),
+    ("--genome=tiny.json --output=/proc/x.json", "--output=/proc/x.json: /proc/"),
     ("--genome=tiny.json --output=there", "--output=there is a folder; give the name of a file"),
     ("--genome=tiny.json --chanels=2", "Unknown command line flag 'chanels'"),
     (
