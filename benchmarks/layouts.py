@@ -28,10 +28,9 @@ from sklearn.model_selection import cross_val_predict
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import STRATEGIES, preset
 from jaxevo.networks.builder import NetworkBuilder
-from jaxevo.run.explore import within_bounds
+from jaxevo.run.drawn import bounded_strategy
 from jaxevo.search_space.genome import Genome
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.registry import make_strategy
 
 TABLE = pathlib.Path(__file__).parent / "tables" / "mnist-layouts.jsonl.xz"
 BOUND = 2000  # parameters
@@ -99,7 +98,7 @@ def search(landscape: Landscape, strategy_name: str, seed: int) -> float:
     settings = preset("quick", 60_000) | STRATEGIES[strategy_name] | SPACE
     settings |= {"fitness": "likelihood", "racing": 0.0, "num_generations": 1000, "seed": seed}
     config = replace(SearchConfig(), settings)
-    strategy = make_strategy(config, within_bounds(config, BUILDER.complexity))
+    strategy = bounded_strategy(config, BUILDER.complexity)
     rng = np.random.default_rng([3, seed])
     told: list[Individual] = []
     true: dict[str, float] = {}

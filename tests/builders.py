@@ -100,6 +100,14 @@ def race_outcome(genome: Genome, seed: Seed, rival: Rival | None) -> Outcome:
     return Outcome(float(np.exp(-loss)), loss=loss, losses=losses)
 
 
+STRATEGIES = ("rea", "aging", "random", "aco", "guided", "nsga2")
+
+
+def config_of(strategy: str, **settings: object) -> SearchConfig:
+    genes = {"min_channels": 1} if strategy == "nsga2" else {}
+    return replace(SMALL, {"strategy": strategy, "num_ants": 6} | genes | settings)
+
+
 class Table:
     """Evaluates by the table in place of training.
 

@@ -247,8 +247,8 @@ def check_flags() -> None:
     if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():
         raise InputError(f"--output={FLAGS.output}: its folder does not exist; create it first")
     for name in ("output", "save"):
-        if FLAGS[name].value:
-            _check_writable(name, pathlib.Path(FLAGS[name].value).resolve().parent)
+        if place := FLAGS[name].value:
+            _check_writable(name, pathlib.Path(place).resolve().parent)
     if FLAGS.output and pathlib.Path(FLAGS.output).is_dir():
         raise InputError(f"--output={FLAGS.output} is a folder; give the name of a file")
 

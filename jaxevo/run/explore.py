@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxevo.config import SearchConfig
-from jaxevo.files import FileError
 from jaxevo.intervals import accuracy_interval
+from jaxevo.run.drawn import bounded_strategy, recorded
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.reader import check_state
 from jaxevo.run.records import Candidate, Stagnation, Stop
@@ -27,50 +27,10 @@ from jaxevo.seeds import search_seed
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.strategies.base import Strategy
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.registry import make_strategy
 
 if TYPE_CHECKING:  # imported late, as they bring JAX
     from jaxevo.run.evaluator import Evaluation
     from jaxevo.training.checkpoints import Checkpoints
-
-
-def within_bounds(
-    config: SearchConfig, complexity: Callable[[Genome], Complexity]
-) -> Callable[[Genome], bool] | None:
-    """Tells of a genome whether its network is within a search's bounds on size.
-
-    None if there are no bounds, so that no genome is measured for them.
-    """
-    if not config.max_parameters and not config.max_multiply_adds:
-        return None
-
-    def fits(genome: Genome) -> bool:
-        size = complexity(genome)
-        return config.fits(size.parameters, size.multiply_adds)
-
-    return fits
-
-
-def check_drawn(
-    config: SearchConfig,
-    complexity: Callable[[Genome], Complexity],
-    known: Mapping[int, Candidate],
-) -> None:
-    """Raises `FileError` unless this version draws the candidates that a run has."""
-    strategy = make_strategy(config, within_bounds(config, complexity))
-    while (waiting := strategy.ask()) and (record := _recorded(waiting[0], known)):
-        strategy.tell(record.individual)
-
-
-def _recorded(candidate: Individual, known: Mapping[int, Candidate]) -> Candidate | None:
-    """The record of a candidate, if there is one. Raises `FileError` if it has another genome."""
-    record = known.get(candidate.id)
-    if record is not None and record.individual.genome != candidate.genome:
-        raise FileError(
-            f"the history has another genome for individual {candidate.id} than this version of "
-            "the program draws; go on with the version that wrote it, or start in another workdir"
-        )
-    return record
 
 
 class SearchFailedError(RuntimeError):
@@ -160,7 +120,7 @@ class Explorer:
 
         The rest of the history will be told to it again.
         """
-        strategy = make_strategy(self.config, within_bounds(self.config, self.complexity))
+        strategy = bounded_strategy(self.config, self.complexity)
         known = self.ledger.candidates
         # Take the newest checkpoint, if it is of this search and all of its candidates are known.
         newest = self.checkpoints.load_newest(self.reporter.message)
@@ -175,7 +135,7 @@ class Explorer:
                 self.reporter.message(
                     f"checkpoint {step} is not of this search ({error}); going on from the history"
                 )
-                strategy = make_strategy(self.config, within_bounds(self.config, self.complexity))
+                strategy = bounded_strategy(self.config, self.complexity)
         if known:
             self.reporter.message(f"resuming: {len(known)} candidates are known already")
         return strategy
@@ -183,7 +143,7 @@ class Explorer:
     def _settle_first(self, waiting: list[Individual], strategy: Strategy) -> None:
         """Evaluates the first candidate unless it is recorded, and tells the strategy."""
         candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
-        known = _recorded(candidate, self.ledger.candidates)
+        known = recorded(candidate, self.ledger.candidates)
         record = known or self._evaluate_or_reuse(candidate, waiting)
         generation = strategy.generation
         strategy.tell(record.individual)

@@ -18,7 +18,7 @@ from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
 from jaxevo.run.configuration import ARRAYS, continued_config, make_config, with_genomes
-from jaxevo.run.explore import within_bounds
+from jaxevo.run.drawn import within_bounds
 from jaxevo.run.lag import settle_lag
 from jaxevo.run.quick_preset import fit_to_machine, read_options
 from jaxevo.run.search import Task

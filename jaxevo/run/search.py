@@ -20,9 +20,10 @@ from jaxevo.run.changes import change_run, settle_changes
 from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
 from jaxevo.run.connect import check_cluster
 from jaxevo.run.dispatch import Dispatcher
+from jaxevo.run.drawn import check_drawn, within_bounds
 from jaxevo.run.estimate import describe_estimate
 from jaxevo.run.evaluator import Evaluator, class_weights
-from jaxevo.run.explore import Explorer, check_drawn, within_bounds
+from jaxevo.run.explore import Explorer
 from jaxevo.run.finish import Finisher
 from jaxevo.run.lag import describe_lag
 from jaxevo.run.ledger import Ledger

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pathlib
 import statistics
@@ -13,10 +12,11 @@ import pytest
 from builders import (
     LABELS,
     SMALL,
+    STRATEGIES,
     Forgetful,
     Outcome,
     Table,
-    chain,
+    config_of,
     damage_checkpoints,
     explore_and_choose,
     history_of,
@@ -26,20 +26,13 @@ from builders import (
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.files import FileError
-from jaxevo.run.explore import SearchFailedError, check_drawn
+from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.reader import load_run
 from jaxevo.run.reporter import Silent
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
 from jaxevo.stopwatch import Stopwatch
-
-STRATEGIES = ("rea", "aging", "random", "aco", "guided", "nsga2")
-
-
-def config_of(strategy: str, **settings: object) -> SearchConfig:
-    genes = {"min_channels": 1} if strategy == "nsga2" else {}
-    return replace(SMALL, {"strategy": strategy, "num_ants": 6} | genes | settings)
 
 
 @pytest.mark.parametrize(
@@ -255,18 +248,6 @@ def test_a_history_of_other_genomes_is_refused(tmp_path):
     damage_checkpoints(tmp_path)
     with pytest.raises(FileError, match="another genome for individual 0"):
         explore_and_choose(tmp_path)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_a_run_has_is_drawn_again_without_training(tmp_path, strategy):
-    explore_and_choose(tmp_path, config_of(strategy), evaluate=Table())
-    run = load_run(Workdir(tmp_path))
-    check_drawn(run.config, no_complexity, run.candidates)
-    last = max(run.candidates)
-    other = dataclasses.replace(run.candidates[last].individual, genome=chain(2))
-    changed = run.candidates | {last: dataclasses.replace(run.candidates[last], individual=other)}
-    with pytest.raises(FileError, match=f"another genome for individual {last}"):
-        check_drawn(run.config, no_complexity, changed)
 
 
 def test_isomorphic_genomes_reuse_a_fitness_and_failures_are_never_reused(tmp_path):
