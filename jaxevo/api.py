@@ -172,17 +172,20 @@ def train(
         InputError: A setting or the data cannot be used.
         DivergedError: The loss is not finite any more.
     """
+    # Check all that needs no images.
     network, training = split_settings(settings, recipe)
     check_seed(seed)
     architecture = find_model(model)
     if isinstance(architecture, Genome):
         check_given(architecture, settings)
+    # Read the images, for which the network is built.
     options = ReadOptions.of(pixel_range, background, skip_unreadable)
     loaded = load_training_data(
         data, data_dir, image_size=image_size, resize=resize, options=options
     )
     images, classes = loaded.images, loaded.class_names
     builder = NetworkBuilder.for_images(network, images.images, len(classes))
+    # Claim the folder, and train.
     folder = pathlib.Path(home_expanded(workdir)) if workdir is not None else None
     if folder is not None:
         claim_training(folder, architecture, images, network=network, training=training)

@@ -114,6 +114,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         """
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
+        # Check images and labels as scikit-learn does.
         rows, shape = as_rows(X)
         checked: Any = validate_data(self, rows, cast(Any, y))
         rows, labels = checked
@@ -121,11 +122,13 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         classes, numbers_of = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise InputError(f"y has one class, {classes[0]}: give images of at least two classes")
+        # Hand the search images, and labels as names unless they are whole numbers.
         self.classes_ = classes
         self.image_shape_ = image_shape_of(shape, rows.shape[1], self.image_shape)
         images = rows.reshape(-1, *self.image_shape_)
         if labels.dtype.kind not in "iu":
             labels = np.array(self._names())[numbers_of]
+        # Search, in the range of pixels that the values lie in.
         settings: dict[str, Any] = {}
         if values := own_range(rows):
             settings["pixel_range"] = f"{values.low},{values.high}"

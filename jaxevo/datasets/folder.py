@@ -171,6 +171,7 @@ def _list_classes(
     check_inside(folder, root)
     paths: list[pathlib.Path] = []
     labels: list[int] = []
+    # Each class has a folder of its own, whose name can be printed.
     classes = _subfolders(folder)
     if len(classes) < fewest:
         raise DataError(

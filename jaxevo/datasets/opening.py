@@ -63,6 +63,7 @@ def open_dataset(data: Data, data_dir: str | None = None) -> Dataset:
 def _open_path(dataset: str) -> Dataset:
     path = pathlib.Path(home_expanded(dataset))
     suffix = path.suffix.lower()
+    # A folder has tables, or folders of classes, which go first.
     if os.path.isdir(path):
         tables = tables_in(path)
         if "train" not in tables:
@@ -72,6 +73,7 @@ def _open_path(dataset: str) -> Dataset:
         names = ", ".join(table.name for listed in tables.values() for table in listed)
         note = f"passed over: {names}, as there are folders of classes"
         return open_folder(path).with_note(note)
+    # A file is known by its ending.
     if os.path.isfile(path):
         if suffix == ".npz":
             return open_npz(path)
@@ -79,6 +81,7 @@ def _open_path(dataset: str) -> Dataset:
             return open_tables(str(path), {"train": [path]})
         kind = f"that ends in {suffix}" if suffix else "without an ending"
         raise DataError(f"dataset={dataset} is a file {kind}: use an .npz, .csv or .parquet file")
+    # There is nothing: a path or a name may be misspelt.
     known = f"the data sets known by name are {', '.join(NAMES)}"
     if os.sep in dataset or suffix in (".npz", *SUFFIXES):
         raise DataError(f"dataset={dataset} does not exist: check the path; {known}")

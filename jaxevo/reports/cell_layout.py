@@ -97,18 +97,21 @@ def arrange(cell: Cell) -> CellDrawing:
 
 def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:
     """Items by layer in the order of their states, and all links."""
+    # A state lies in the layer of its depth, the output behind all; the inputs are one item.
     depth = {state: d for state, d in enumerate(cell.depths()) if state not in range(1, NUM_INPUTS)}
     unused = cell.unused_states()
     last = 1 + max(depth.values())
     widths = {state: INPUT_WIDTH if state < NUM_INPUTS else NODE_WIDTH for state in depth}
     items = {(state, depth[state]): Item(state, depth[state], widths[state]) for state in depth}
     output = Item(None, last, max(OUTPUT_WIDTH, PORT * (len(unused) + 1)))
+    # Each use of a state is a link, from the nodes and from the output.
     reads = [
         (i if i >= NUM_INPUTS else 0, items[state, depth[state]], slot)
         for state, node in enumerate(cell.nodes, NUM_INPUTS)
         for slot, i in enumerate(node.inputs)
     ]
     reads += [(state, output, slot) for slot, state in enumerate(unused)]
+    # A link that crosses layers gets a lane in each, which all links from that state share.
     links: dict[tuple, Link] = {}
     for state, target, slot in reads:
         source = items[state, depth[state]]
@@ -117,6 +120,7 @@ def _graph(cell: Cell) -> tuple[list[list[Item]], list[Link]]:
             links.setdefault((state, layer), Link(source, lane))
             source = lane
         links[state, target.state, slot] = Link(source, target, slot)
+    # Divide the items by layer.
     layers: list[list[Item]] = [[] for _ in range(last + 1)]
     for item in [*items.values(), output]:
         layers[item.layer].append(item)

@@ -71,12 +71,14 @@ def draw_sizes(run: Run) -> Figure:
     """Validation accuracy by parameters: candidates, and what was trained to the end."""
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
+    # Candidates, by their short trainings.
     known = [
         (each.parameters, each.accuracy)
         for each in run.candidates.values()
         if each.accuracy is not None
     ]
     axes.scatter(*np.array(known).reshape(-1, 2).T, s=9, color=LIGHT, label=_SHORT)
+    # Networks that were trained to the end.
     result = run.result
     if result is not None:
         kept = [(each.parameters, each.validation_accuracy) for each in result.kept]

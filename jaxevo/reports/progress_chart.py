@@ -168,8 +168,10 @@ def _operators(axes: Axes, run: Run) -> None:
             transform=axes.transAxes,
         )
         return
+    # Divide the generations into at most `_BINS` parts.
     last = max(child.generation for child in children)
     edges = np.linspace(1, last + 1, min(_BINS, last) + 1)
+    # A line an operator, with a point for each part that has children by it.
     for style, operator in enumerate(
         sorted({name for child in children for name in child.operators})
     ):

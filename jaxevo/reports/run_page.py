@@ -111,6 +111,7 @@ def _facts(run: Run) -> list[Fact]:
     """The accuracy, the size and the number of candidates, as far as they are known."""
     result = run.result
     best = run.best
+    # What is known of the winner, or of the best so far.
     facts = []
     if result is not None and result.test_accuracy is not None and result.test_interval:
         low, high = map(percent, result.test_interval)
@@ -125,6 +126,7 @@ def _facts(run: Run) -> list[Fact]:
         size = run.candidates[best.id]
         more = f"{size.multiply_adds:,} multiply-adds an image"
         facts.append(Fact("parameters", f"{size.parameters:,}", more))
+    # What was tried.
     if run.candidates:
         reused = sum(each.reused is not None for each in run.candidates.values())
         failed = sum(each.failure is not None for each in run.candidates.values())

@@ -60,6 +60,7 @@ class ClusterNode:
 
 def state(run: Run) -> str:
     """State of a run: complete, or how far it has come."""
+    # A run searches, trains the best again, and trains the winner to the end.
     config = run.config
     replay = run.replay
     if run.result:

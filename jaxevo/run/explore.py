@@ -247,6 +247,7 @@ class Explorer:
 
     def _warn_if_at_chance(self, generation: int) -> None:
         """Says what to check when no candidate of a generation beats naming the commonest class."""
+        # Compare the best accuracy with that of naming one class; reused ones were judged before.
         number = len(self.labels)
         commonest = float(np.bincount(self.labels).max()) / number
         trained = [
@@ -256,6 +257,7 @@ class Explorer:
         ]
         if not trained or accuracy_interval(max(trained), number)[0] > commonest:
             return
+        # Say what may be wrong.
         if max(trained) > commonest:
             remedy = f"{number:,} images are too few to tell whether that is better"
         else:

@@ -40,10 +40,12 @@ def front_document(
     candidates by the fitness of the search, see `dominance.hypervolume`.
     """
     trained = trained_networks(result)
+    # Keep the networks that none dominates.
     points = [
         (accuracy, float(candidates[known].individual.cost or 0)) for known, _, accuracy in trained
     ]
     chosen = fronts(points)[0]
+    # Describe each with its files.
     members = []
     for known, fitness, accuracy in (trained[place] for place in chosen):
         files = (

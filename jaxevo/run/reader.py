@@ -216,11 +216,13 @@ def _take_change(records: Records, change: Change, fields: CheckedFields) -> Non
 def check_state(state: Mapping[str, Any], candidates: Mapping[int, Candidate]) -> None:
     """Raises `ValueError` unless a strategy's state is one of these candidates."""
     fields = CheckedFields("the state", state)
+    # Counts cannot be larger than the history.
     pending = fields.items("pending", dict)
     number = len(candidates)
     for name, most in (("next_id", number + len(pending)), ("generation", number)):
         if not 0 <= fields.take(name, int) <= most:
             raise ValueError(f"{name} is {reprlib.repr(state[name])} after {number} individuals")
+    # Each individual is as the history has it.
     members = fields.items("population", dict)
     members += fields.items("known", dict) if "known" in state else ()
     members += () if state["best"] is None else (fields.take("best", dict),)

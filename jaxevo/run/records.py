@@ -229,6 +229,7 @@ def _read_individual(fields: CheckedFields, earlier: Mapping[int, Candidate]) ->
         genome = Genome.from_dict(fields.take("genome", dict))
     except (ValueError, RecursionError) as error:
         raise error if isinstance(error, FileError) else fields.error(str(error)) from None
+    # It is new, and has either a fitness or a failure.
     new_id = fields.take("id", int)
     parents = fields.items("parents", int)
     fitness = fields.optional("fitness", float)
@@ -237,10 +238,12 @@ def _read_individual(fields: CheckedFields, earlier: Mapping[int, Candidate]) ->
         raise fields.error(f"id {new_id} is negative or taken by an earlier line")
     if (fitness is None) == (failure is None):
         raise fields.error("an individual has either a fitness or a failure")
+    # All individuals that it refers to came before it.
     reused = fields.optional("reused", int)
     for other in (*parents, *(() if reused is None else (reused,))):
         if other not in earlier or earlier[other].fitness is None:
             raise fields.error(f"individual {other} is not an earlier one with a fitness")
+    # The cost and the rival are there in searches that have them.
     generation = fields.take("generation", int)
     operators = fields.items("operators", str)
     cost = fields.optional("cost", int) if "cost" in fields.data else None

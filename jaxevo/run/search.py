@@ -163,6 +163,7 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
 
     Yields the changes of its settings since it began, of which a task that `continues` makes one.
     """
+    # Collect what a new run writes beside its configuration.
     about: dict[str, Any] = {"preset": task.preset, "device": device_name(task.config.engine)}
     about |= {"data": task.data.digest()}
     if task.test_digest:
@@ -173,6 +174,7 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
         about["summary"] = task.data.summary.describe()
     workdir = task.workdir
     with workdir.locked():
+        # A run that is prolonged gets its changes first, since `open` compares with them.
         if task.continues:
             change = change_run(
                 workdir,
@@ -184,6 +186,7 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
             if change is not None:
                 reporter.message(change)
         document = workdir.open(task.config, about)
+        # Say where the run goes on under other conditions.
         if changed := changed_versions(document):
             reporter.message(
                 f"begun with {'; '.join(changed)}: what follows may differ from an uninterrupted "

@@ -256,6 +256,7 @@ class Generational(abc.ABC):
     ) -> Individual:
         """A mutated crossover of two parents, the better one first, or a mutated copy of one."""
         config = self.config
+        # Cross and mutate the cells.
         genome = parents[0].genome
         crossed = len(parents) > 1
         if crossed:
@@ -268,6 +269,7 @@ class Generational(abc.ABC):
             add_prob=config.add_node_prob,
             max_nodes=config.max_nodes,
         )
+        # Mutate the layout where it is a gene.
         if self.layouts is not None:
             mutated = self._mutate_layout(rng, genome, config.layout_mutation_prob)
             mutations += ("layout_mutation",) if mutated != genome else ()

@@ -90,6 +90,7 @@ def initial_genomes(config: SearchConfig, fits: Fits | None = None) -> list[Geno
 def _initial(config: SearchConfig, genome: Genome, number: int, *, fits: Fits | None) -> Genome:
     """A genome to begin with, checked; it gets a layout where that is a gene."""
     evolution, layouts = config.evolution, layout_space(config)
+    # Its cells must be of the search space.
     for cell in genome.cells:
         _check_initial(
             number,
@@ -97,12 +98,14 @@ def _initial(config: SearchConfig, genome: Genome, number: int, *, fits: Fits | 
             rule=f"it has a cell of {cell.num_nodes} nodes, and the search space has "
             f"{evolution.min_nodes} to {evolution.max_nodes} (min_nodes, max_nodes)",
         )
+    # What its layout lacks is as in the configuration.
     if layouts is not None:
         own = genome.layout or Layout(config.network.channels, config.network.num_normal_cells)
         for name in LAYOUT_OPTIONS:
             if getattr(layouts, name) and getattr(own, name) is None:
                 own = dataclasses.replace(own, **{name: getattr(config.network, name)})
         genome = dataclasses.replace(genome, layout=own)
+    # The layout and the size must be of the search space too.
     _check_initial(
         number,
         genome.layout in (layouts or (None,)),
