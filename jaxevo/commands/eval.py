@@ -233,6 +233,12 @@ def check_flags() -> None:
     for name in (*training, *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
+    other = FLAGS.test_dataset or (FLAGS.dataset if FLAGS.weights else None)
+    for name in ("class_map", "test_pixel_range"):
+        if FLAGS[name].value and other in (None, None if FLAGS.weights else FLAGS.dataset):
+            raise InputError(
+                f"--{name} is for other data than those trained on; name them by --test_dataset"
+            )
     if FLAGS.latency and not FLAGS.weights:
         raise InputError("--latency is for saved weights; give it with --weights")
     if FLAGS.latency:

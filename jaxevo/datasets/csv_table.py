@@ -6,6 +6,7 @@ import math
 import pathlib
 import re
 from collections.abc import Sequence
+from csv import reader
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,8 +21,14 @@ if TYPE_CHECKING:  # imported late, as it takes a while
 
 LABEL_COLUMNS = ("label", "labels", "class", "target", "y", "fine_label", "digit")
 REMEDY = "save it anew"
+_EMPTY = ("", "nan")  # values that lack
 _MAX_COLUMNS = 20_000
 _MAX_LINE = 1 << 20  # bytes of the first line
+# Whether the first line counts the columns, and what is said of the first column.
+_FIRST = {
+    False: "{} has no names of columns: the first is taken for the label",
+    True: "{} numbers its columns in the first line: the first is taken for the label",
+}
 
 
 class ImageTable(NamedTuple):
@@ -39,12 +46,12 @@ def read_csv(path: pathlib.Path) -> ImageTable:
     from pyarrow import csv
 
     # Tell label and pixels apart.
-    columns, has_names = _csv_columns(path)
-    label = label_column(columns) if has_names else columns[0]
+    columns, has_names, counted = _csv_columns(path)
+    label = columns[0] if counted or not has_names else label_column(columns)
     pixels = [name for name in columns if name != label]
     side = _check_pixel_columns(path, pixels)
     # Read in blocks, so that the size is checked before all of it is held.
-    reader = csv.open_csv(
+    stream = csv.open_csv(
         path,
         read_options=csv.ReadOptions(column_names=columns, skip_rows=int(has_names)),
         convert_options=csv.ConvertOptions(column_types={name: pa.float32() for name in pixels}),
@@ -52,7 +59,7 @@ def read_csv(path: pathlib.Path) -> ImageTable:
     blocks: list[np.ndarray] = []
     labels: list[np.ndarray] = []
     rows = 0
-    for batch in reader:
+    for batch in stream:
         rows += batch.num_rows
         check_image_array(path, (max(1, rows), side, side, 1), MAX_BYTES // 4)
         block = np.stack([no_nulls(path, batch.column(name), name) for name in pixels], axis=1)
@@ -67,8 +74,9 @@ def read_csv(path: pathlib.Path) -> ImageTable:
     found = np.concatenate(labels)
     if found.dtype.kind == "U" and label in found and all(map(_is_number, pixels)):
         raise DataError(f"{path} has its first line twice: leave the second one out")
-    note = "" if has_names else f"{path} has no names of columns: the first is taken for the label"
-    return ImageTable(images, label_names(str(path), found), note=note)
+    if label != columns[0] or (has_names and not counted):
+        return ImageTable(images, label_names(str(path), found))
+    return ImageTable(images, label_names(str(path), found), note=_FIRST[counted].format(path))
 
 
 def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
@@ -100,22 +108,37 @@ def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
     return side
 
 
-def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool]:
-    """The columns' names, made up where the first line has none, and whether it has them."""
+def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool, bool]:
+    """The columns' names, made up where the first line has none, and what that line is.
+
+    It may have names, or count the columns as pandas does where there are no names. Raises
+    `DataError`.
+    """
     with path.open("rb") as file:
         line = file.readline(_MAX_LINE)
     if b"\0" in line:
         raise DataError(f"{path} is no text in UTF-8: {REMEDY} as CSV in UTF-8")
-    names = [name.strip().strip('"') for name in line.decode("utf-8-sig", "replace").split(",")]
+    text = line.decode("utf-8-sig", "replace").strip("\r\n")
+    if not text:
+        raise DataError(f"{path} has an empty first line: remove it")
+    names = [name.strip() for name in next(reader([text]))]
     if not line.endswith(b"\n") or len(names) > _MAX_COLUMNS:
         raise DataError(
             f"{path} has no first line of at most {_MAX_COLUMNS:,} columns: {REMEDY} as CSV with "
             "commas"
         )
-    named = label_column(names) or not all(_is_number(name) for name in names[1:])
-    if len(set(names)) == len(names) and named:
-        return names, True
-    return [f"column {i}" for i in range(len(names))], False
+    if names in ([str(i + first) for i in range(len(names))] for first in (0, 1)):
+        return names, True, True
+    words = [name for name in names[1:] if name.casefold() not in _EMPTY and not _is_number(name)]
+    if not words and not label_column(names):
+        return [f"column {i}" for i in range(len(names))], False, False
+    if len(set(names)) < len(names):
+        word = words[0] if words else label_column(names)
+        raise DataError(
+            f"{path} has {word[:40]!r} in its first line, where names repeat: give each column a "
+            "name of its own, or put the label before the pixels"
+        )
+    return names, True, False
 
 
 def _is_number(text: str) -> bool:
@@ -137,4 +160,10 @@ def no_nulls(path: pathlib.Path, column: pyarrow.Array, name: str) -> np.ndarray
             f"{path} has an empty field in the column {name}: fill it or leave the row out"
         )
     found = column.to_numpy(zero_copy_only=False)
-    return found.astype(str) if found.dtype == object else found
+    if found.dtype != object or not len(found):
+        return found
+    if isinstance(found[0], bytes):
+        raise DataError(f"{path} has no text in UTF-8 in the column {name}: {REMEDY} in UTF-8")
+    if isinstance(found[0], list | dict | np.ndarray):
+        raise DataError(f"{path} has several values in the column {name}: give one label an image")
+    return found.astype(str)

@@ -24,7 +24,10 @@ def label_names(what: str, labels: np.ndarray) -> np.ndarray:
             f"{what} has the shape {list(labels.shape)}: it must be one label an image, [M]"
         )
     if labels.dtype.kind == "S":
-        labels = np.char.decode(labels, "utf-8", "replace")
+        try:
+            labels = np.char.decode(labels, "utf-8")
+        except UnicodeDecodeError:
+            raise DataError(f"{what} has labels that are no text in UTF-8: save them so") from None
     if labels.dtype.kind == "f":
         if not np.all(np.isfinite(labels)) or np.any(labels != np.round(labels)):
             raise DataError(f"{what} has labels that are no whole numbers: use integers or words")
@@ -34,6 +37,8 @@ def label_names(what: str, labels: np.ndarray) -> np.ndarray:
         return labels.astype(np.int64)
     if labels.dtype.kind != "U":
         raise DataError(f"{what} is of type {labels.dtype}: use integers or words")
+    if np.any(labels == ""):
+        raise DataError(f"{what} has an empty label: fill it or leave the image out")
     return labels
 
 
@@ -50,11 +55,17 @@ def _from_one_hot(what: str, labels: np.ndarray) -> np.ndarray:
     return labels.argmax(axis=1)
 
 
-def classes_of(what: str, labels: np.ndarray) -> np.ndarray:
-    """The different labels, sorted. Raises `DataError` for fewer than two."""
+def classes_of(what: str, labels: np.ndarray, notes: Sequence[str] = ()) -> np.ndarray:
+    """The different labels, sorted.
+
+    Raises `DataError` for fewer than two, with the notes on how the labels were found.
+    """
     classes = np.unique(labels)
     if len(classes) < 2:
-        raise DataError(f"{what} has 1 class ({classes[0]}): images of at least 2 are needed")
+        raise DataError(
+            f"{what} has 1 class ({classes[0]}): "
+            + "; ".join(["images of at least 2 are needed", *notes])
+        )
     return classes
 
 

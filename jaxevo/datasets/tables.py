@@ -77,7 +77,7 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
         notes += [table.note for table in tabled if table.note]
     # The training tables decide the classes.
     pixels, raw, names = read["train"]
-    classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw)
+    classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw, notes)
     class_names = names or tuple(map(str, classes.tolist()))
     parts = {}
     for role, (pixels, raw, other) in read.items():

@@ -7,10 +7,13 @@ import json
 import pathlib
 import shlex
 
+from jaxevo.datasets import ValueRange
+from jaxevo.errors import InputError
 from jaxevo.files import drafted
 from jaxevo.training.classifier import Classifier
 
 _PAGE = ("index.html", "page.css", "page.js", "convert.js")
+_SIXTEEN_BITS = ValueRange(0, 65535)  # of which a browser's 8 bits have the whole range
 # The version that the page was tried with, and what it needs of it.
 RUNTIME = "onnxruntime-web@1.30"
 RUNTIME_FILES = (
@@ -22,8 +25,14 @@ RUNTIME_FILES = (
 def save_page(classifier: Classifier, model: bytes, folder: pathlib.Path) -> None:
     """Writes a new folder with the page and the model, to which `RUNTIME_FILES` are to be added.
 
-    Raises `OSError`.
+    Raises `InputError` where a browser cannot read such images, and `OSError`.
     """
+    values = classifier.form.values
+    if not drawn(classifier) and values.high > 255 and values != _SIXTEEN_BITS:
+        raise InputError(
+            f"a page for images of values {values} is not possible, as a browser reads 8 bits of "
+            "each: use another format, or train on images of 8 bits"
+        )
     source = importlib.resources.files("jaxevo.export") / "page"
     with drafted(folder) as draft:
         draft.mkdir()

@@ -226,6 +226,22 @@ def csv_of_numbered_columns(root: pathlib.Path) -> Made:
     return Made(GREY, ("0", "1"))
 
 
+def csv_of_counted_columns(root: pathlib.Path) -> Made:
+    """As pandas writes a table without names of columns: 0, 1, 2, ... in the first line."""
+    for part in ("train", "test"):
+        text = csv_text(GREY, LABELS, header=False)
+        (root / f"{part}.csv").write_text(f"{','.join(map(str, range(145)))}\n{text}")
+    return Made(GREY, ("0", "1"), note="train.csv numbers its columns in the first line: the first")
+
+
+def csv_of_quoted_labels(root: pathlib.Path) -> Made:
+    """Commas within quotes divide no columns, with names of columns and without."""
+    names = np.array(['"a,b"', '"c"'])[LABELS]
+    (root / "train.csv").write_text(csv_text(GREY, names, header=False))
+    (root / "test.csv").write_text(csv_text(GREY, names))
+    return Made(GREY, ("a,b", "c"), note="train.csv has no names of columns: the first is taken")
+
+
 def csv_of_exponents(root: pathlib.Path) -> Made:
     """As `numpy.savetxt` writes them."""
     for part in ("train", "test"):
@@ -382,6 +398,7 @@ READ: list[Callable[[pathlib.Path], Made]] = [
     *(csv_without_header, hub_parquet, parquet_of_words, emnist, four_dimensions, jfif),
     *(own_validation, validation_without_test, nested_folders, differing_sizes),
     *(other_files_between, deep_tiff, opaque, one_image_of_a_class, names_of_many_kinds),
+    *(csv_of_counted_columns, csv_of_quoted_labels),
     *(csv_of_numbered_columns, csv_of_exponents, folders_beside_a_table, pages),
 ]
 
@@ -464,9 +481,37 @@ REFUSED: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
         lambda root: written(root / "own.csv", "label,a,b,c,d\n1,2,,4,5\n2,3,4,5,6\n"),
         ("own.csv", "empty field", "column b"),
     ),
+    "an empty word for a label": (
+        lambda root: written(root / "own.csv", "label,a,b,c,d\ncat,2,3,4,5\n,2,3,4,5\ndog,1,2,3,4"),
+        ("own.csv", "has an empty label: fill it"),
+    ),
+    "an empty first line": (
+        lambda root: written(root / "own.csv", "\nlabel,a,b,c,d\n1,2,3,4,5\n"),
+        ("own.csv", "empty first line: remove it"),
+    ),
+    "labels of numbers behind the pixels": (
+        lambda root: written(root / "own.csv", "0,2,3,4,1\n0,2,2,4,2\n"),
+        ("own.csv has 1 class (0)", "no names of columns: the first is taken for the label"),
+    ),
+    "labels of words behind the pixels": (
+        lambda root: written(root / "own.csv", "0,2,2,4,cat\n0,2,2,4,dog\n"),
+        ("own.csv has 'cat' in its first line, where names repeat", "put the label before"),
+    ),
+    "words in Latin-1": (
+        lambda root: written(root / "own.csv", "label,a,b,c,d\nété,2,3,4,5\n", "latin-1"),
+        ("own.csv", "no text in UTF-8 in the column label: save it anew in UTF-8"),
+    ),
+    "bytes that are no text": (
+        lambda root: save(root, x_train=GREY, y_train=np.array([b"caf\xe9", b"tea"])[LABELS]),
+        ("y_train", "no text in UTF-8"),
+    ),
     "words for pixels": (
         lambda root: written(root / "own.csv", "label,a,b,c,d\n1,2,x,4,5\n"),
         ("own.csv", "cannot be read"),
+    ),
+    "several labels an image": (
+        lambda root: parquet_of_lists(root / "own.parquet"),
+        ("own.parquet", "several values in the column label: give one label an image"),
     ),
     "no parquet": (
         lambda root: written(root / "own.parquet", "PAR1 nothing PAR1"),
@@ -607,6 +652,11 @@ def folder_of_tiff(root: pathlib.Path, images: np.ndarray, tags: dict[int, int])
     for file, image in zip((root / "own").glob("*/*.png"), [*images, *images], strict=True):
         Image.fromarray(image).save(file, "TIFF", tiffinfo=tags)
     return path
+
+
+def parquet_of_lists(path: pathlib.Path) -> str:
+    path.write_bytes(parquet_bytes([png_bytes(image) for image in GREY], [[0, 1]] * len(GREY)))
+    return str(path)
 
 
 def written(path: pathlib.Path, text: str, encoding: str = "utf-8") -> str:

@@ -6,6 +6,7 @@ The slow test draws digits in a real browser. It needs `chromium`, `node`, and a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import http.server
 import json
@@ -14,6 +15,7 @@ import pathlib
 import shutil
 import subprocess
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,8 @@ from builders_classifiers import BUILDER, GENOME, SOURCE, fresh_classifier
 from conftest import REPOSITORY
 
 from jaxevo.config import TrainingConfig
-from jaxevo.datasets import InputForm, load_training_data
+from jaxevo.datasets import InputForm, ValueRange, load_training_data
+from jaxevo.errors import InputError
 from jaxevo.networks.baselines import Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.training.classifier import Classifier
@@ -95,8 +98,6 @@ console.log(JSON.stringify(found));
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_page_converts_images_as_training_images(tmp_path: pathlib.Path):
-    shutil.copy(PAGE / "convert.js", tmp_path / "convert.mjs")
-    (tmp_path / "program.mjs").write_text(PROGRAM)
     rng = np.random.default_rng(0)
     images = [_blob(rng, *shape) for shape, _ in CASES]
     images[-1][:] = 0  # no ink
@@ -108,19 +109,74 @@ def test_the_page_converts_images_as_training_images(tmp_path: pathlib.Path):
         }
         for image, (_, form) in zip(images, CASES, strict=True)
     ]
+    answers = answers_of(tmp_path, PROGRAM, given)
+    for image, (_, form), found in zip(images, CASES, answers, strict=True):
+        expected = form.to_input(image[None], "the image")[0]
+        # Pillow begins with the side that is less work, which rounds otherwise; most are equal.
+        difference = np.abs(np.reshape(found, form.image_shape) - expected.astype(int))
+        assert difference.max() <= 1 and (difference > 0).mean() < 0.2
+
+
+RANGES = [(0, 255), (0, 15), (0, 6), (-1, 1), (100, 255)]
+SCALING = """
+import {readFileSync} from "node:fs";
+import {scaled} from "./convert.mjs";
+
+const answers = JSON.parse(readFileSync(0)).map(([data, range]) => {
+  try {
+    return [...scaled({height: 1, width: data.length / 4, data}, range).data];
+  } catch (error) {
+    return error.message;
+  }
+});
+console.log(JSON.stringify(answers));
+"""
+
+
+def answers_of(folder: pathlib.Path, program: str, given: object) -> Any:
+    """What a program beside the page's conversions prints."""
+    shutil.copy(PAGE / "convert.js", folder / "convert.mjs")
+    (folder / "program.mjs").write_text(program)
     done = subprocess.run(
         ["node", "program.mjs"],
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        cwd=tmp_path,
+        cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-    for image, (_, form), found in zip(images, CASES, json.loads(done.stdout), strict=True):
-        expected = form.to_input(image[None], "the image")[0]
-        # Pillow begins with the side that is less work, which rounds otherwise; most are equal.
-        difference = np.abs(np.reshape(found, form.image_shape) - expected.astype(int))
-        assert difference.max() <= 1 and (difference > 0).mean() < 0.2
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_page_scales_values_as_training_images(tmp_path: pathlib.Path):
+    """Each value of each range, beside an opaque and an invisible pixel of values beyond it."""
+    given, expected = [], []
+    for low, high in RANGES:
+        values = np.arange(max(0, low), high + 1)
+        given.append(
+            ([*np.stack([values] * 3 + [np.full_like(values, 9)], 1).ravel().tolist()], (low, high))
+        )
+        expected.append(ValueRange(low, high).to_bytes(values))
+    invisible = [250, 250, 250, 0]
+    given += [([1, 2, 16, 255], (0, 15)), (invisible, (0, 15)), ([7, 8, 9, 255], (0, 65535))]
+    *found, refused, hidden, deep = answers_of(tmp_path, SCALING, given)
+    for answer, wanted in zip(found, expected, strict=True):
+        pixels = np.reshape(answer, (-1, 4))
+        assert (pixels[:, 3] == 9).all()
+        for channel in range(3):
+            np.testing.assert_array_equal(pixels[:, channel], wanted)
+    assert refused == "The image has the value 16, the training images had 0 to 15."
+    assert hidden[3] == 0 and deep == [7, 8, 9, 255]
+
+
+def test_a_page_for_values_that_no_browser_reads_is_refused(tmp_path: pathlib.Path):
+    source = dataclasses.replace(SOURCE, form=InputForm(8, 8, 3, values=ValueRange(0, 4095)))
+    builder = NetworkBuilder(BUILDER.network, (8, 8, 3), 10)
+    classifier = Classifier.of(GENOME, builder, source, network=builder.build(GENOME))
+    with pytest.raises(InputError, match="images of values 0 to 4095 is not possible, as a brows"):
+        save_page(classifier, b"model", tmp_path / "page")
+    assert not (tmp_path / "page").exists()
 
 
 def _blob(rng: np.random.Generator, height: int, width: int, channels: int) -> np.ndarray:

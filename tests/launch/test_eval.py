@@ -294,6 +294,12 @@ WRONG_USES = [
         "--genome=tiny.json --output=nowhere/x.json",
         "--output=nowhere/x.json: its folder does not exist; create it first",
     ),
+    ("--genome=tiny.json --class_map=a=b", "--class_map is for other data than those trained on"),
+    (
+        "--genome=tiny.json --dataset=digits --test_dataset=digits --test_pixel_range=0,9",
+        "--test_pixel_range is for other data than those trained on; name them by --test_dataset",
+    ),
+    ("--weights=best --test_pixel_range=0,9", "--test_pixel_range is for other data than those"),
     ("--genome=tiny.json --output=/proc/x.json", "--output=/proc/x.json: /proc/"),
     ("--genome=tiny.json --output=there", "--output=there is a folder; give the name of a file"),
     ("--genome=tiny.json --chanels=2", "Unknown command line flag 'chanels'"),

@@ -23,6 +23,33 @@ export function opaque({height, width, data}, background) {
   return {height, width, channels: 3, data: pixels};
 }
 
+/**
+ * An image of RGBA bytes whose colours are in the training images' range [black, white], as 0 to 255.
+ *
+ * A browser shows images of 16 bits as bytes, so a range of 0 to 65535 is one of 0 to 255.
+ */
+export function scaled({height, width, data}, [black, white]) {
+  if (black === 0 && white === 65535) {
+    return {height, width, data};
+  }
+  const found = Uint8Array.from(data, (value, i) => {
+    if (i % 4 === 3) {
+      return value;
+    }
+    if (data[i - i % 4 + 3] > 0 && (value < black || value > white)) {
+      throw new Error(`The image has the value ${value}, the training images had ${black} to ${white}.`);
+    }
+    return Math.min(255, Math.max(0, even((value - black) * (255 / (white - black)))));
+  });
+  return {height, width, data: found};
+}
+
+/** The nearest whole number, of two the even one, as in NumPy. */
+function even(value) {
+  const found = Math.round(value);
+  return found - value === 0.5 && found % 2 ? found - 1 : found;
+}
+
 /** The input of a network of this form: size [height, width], channels, resize. */
 export function toInput(image, form) {
   const [height, width] = form.size;

@@ -1,6 +1,6 @@
 // Draws or picks an image, converts it as the training images were, and shows the network's answer.
 
-import {opaque, toInput} from "./convert.js";
+import {opaque, scaled, toInput} from "./convert.js";
 
 const SHOWN = 5; // classes
 const find = (id) => document.getElementById(id);
@@ -27,7 +27,8 @@ async function start() {
   if (model.drawn) {
     draw((canvas) => classify(opaque(pixels(canvas), "black"), {...model.form, resize: model.drawn}));
   } else {
-    pick(async (canvas) => classify(opaque(pixels(canvas), model.form.background), model.form));
+    const {range, background} = model.form;
+    pick(async (canvas) => classify(opaque(scaled(pixels(canvas), range), background), model.form));
   }
   tell("Ready.");
 }
