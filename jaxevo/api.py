@@ -7,6 +7,7 @@ command's flags (`jaxevo search --help`).
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -121,14 +122,19 @@ def search(
             on_image=on_image,
         )
     if reporter is not None:
-        return run_search(task, reporter)
+        return _placed(run_search(task, reporter))
     display = RunReporter(task.config, console)
     page = LiveReport(display, task.workdir) if report else None
     with display.live():
         result = run_search(task, page or display)
     if page is not None:
         page.finish()
-    return result
+    return _placed(result)
+
+
+def _placed(result: Result) -> Result:
+    """The result with its folder as an absolute path, which holds after a change of folder."""
+    return dataclasses.replace(result, path=result.path.absolute())
 
 
 def train(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jaxevo.datasets.image_files import find_images, read_images
 from jaxevo.errors import InputError, printable
+from jaxevo.files import home_expanded
 
 if TYPE_CHECKING:  # it brings JAX
     from jaxevo.training.classifier import Classifier
@@ -60,7 +61,7 @@ def list_files(paths: Sequence[str | os.PathLike[str]]) -> list[pathlib.Path]:
     if not paths:
         raise InputError("no image is named: give image files or folders of them")
     found: list[pathlib.Path] = []
-    for path in map(pathlib.Path, paths):
+    for path in (pathlib.Path(home_expanded(each)) for each in paths):
         if not os.path.lexists(path):
             raise InputError(f"{path} does not exist: give image files or folders of them")
         found += find_images(path) if path.is_dir() else [path]
@@ -80,7 +81,8 @@ def predict_files(
         A prediction for each file, in their order.
 
     Raises:
-        DataError: A file cannot be read; the predictions before it have been yielded.
+        DataError: A file cannot be read. Files are read 256 at a time, and of those beside it there
+            are no predictions.
     """
     files = [pathlib.Path(path) for path in paths]
     for start in range(0, len(files), _BATCH):

@@ -259,6 +259,15 @@ def test_another_seed_is_told_as_such_and_not_as_other_images(searched):
         jaxevo.search(AS_DICT, workdir=searched.path, reporter=Silent(), seed=1, **TINY)
 
 
+def test_a_result_stays_with_its_run_after_a_change_of_folder(tmp_path: pathlib.Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = jaxevo.search(AS_DICT, workdir="run", reporter=Silent(), **TINY)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert result.path == tmp_path / "run" and result.classifier().model == result.genome
+    assert result.confusion() is not None
+
+
 def test_two_pairs_may_be_lists():
     lists = [[TRAIN[0], NAMES[TRAIN[1]]], [TEST[0], NAMES[TEST[1]]]]
     assert make_task(lists).data.digest() == make_task(AS_DICT).data.digest()

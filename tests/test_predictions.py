@@ -131,6 +131,8 @@ def test_what_is_not_there_is_refused(tmp_path):
         list_files([tmp_path / "none.png"])
     with pytest.raises(InputError, match=r" has no images \(.apng, .*\): add some$"):
         list_files([tmp_path])
+    with pytest.raises(InputError, match="an empty path is given"):
+        list_files([""])
 
 
 def refusal(paths: list[pathlib.Path]) -> str:

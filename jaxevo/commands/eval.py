@@ -99,7 +99,9 @@ flags.DEFINE(shared.PATH, "save", None, "folder to save the (first seed's) train
 flags.DEFINE_bool(
     "latency", False, "with --weights: time the exported network in onnxruntime, on one thread"
 )
-flags.DEFINE(shared.PATH, "output", None, "file to write the results to as JSON")
+flags.DEFINE(
+    shared.PATH, "output", None, "file to write the results to as JSON, in place of what is there"
+)
 shared.define_config_flags(NETWORK, {"default": dataclasses.asdict(NetworkConfig())})
 shared.define_config_flags(TRAINING, {"default": dataclasses.asdict(FINAL)})
 shared.define_recipe_flag("the training")

@@ -72,6 +72,16 @@ def fingerprint(arrays: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(listing).encode()).hexdigest()
 
 
+def digest(data: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
+    """Equal for the same document and the same values, so that damage shows."""
+    hashed = hashlib.sha256(json.dumps(json.loads(json.dumps(data)), sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        hashed.update(f"{name} {array.dtype} {array.shape}".encode())
+        hashed.update(array.tobytes())
+    return hashed.hexdigest()
+
+
 def _name(path: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
@@ -196,9 +206,11 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
         raise CheckpointError(
             f"{folder} is a checkpoint of another program: it has no data document"
         )
-    # The fingerprint tells whether an array is missing or of another shape.
-    if data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
-        problem = "is damaged: its arrays are not those that were saved; train again or use a copy"
+    # The digest tells of any damage; what earlier versions saved has the fingerprint at most.
+    saved = data.pop("digest", None)
+    damaged = saved is not None and saved != digest(data, arrays)
+    if damaged or data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
+        problem = "is damaged: it is not what was saved; train again or use a copy"
         raise CheckpointError(f"{folder} {problem}")
     return data, arrays
 
@@ -257,7 +269,10 @@ def _read_arrays(folder: pathlib.Path, size: int) -> dict[str, np.ndarray]:
 
 
 def _content(data: dict[str, Any], arrays: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"data": data} | ({"arrays": dict(arrays)} if arrays else {})
+    arrays = dict(arrays or {})
+    return {"data": data | {"digest": digest(data, arrays)}} | (
+        {"arrays": arrays} if arrays else {}
+    )
 
 
 @contextlib.contextmanager

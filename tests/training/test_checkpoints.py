@@ -24,6 +24,7 @@ from jaxevo.search_space.genome import Cell, Genome, Node, Op
 from jaxevo.training.checkpoints import (
     CheckpointError,
     Checkpoints,
+    digest,
     fingerprint,
     flatten,
     load_weights,
@@ -179,6 +180,47 @@ def test_saved_weights_are_read_back_exactly(saved: pathlib.Path):
     assert_same(arrays)
 
 
+def test_a_flipped_bit_is_noticed_or_changes_nothing(saved: pathlib.Path, tmp_path: pathlib.Path):
+    """TensorStore itself has no checksum of values."""
+    rng, refused = np.random.default_rng(0), 0
+    files = sorted(path for path in saved.rglob("*") if path.is_file() and path.stat().st_size)
+    for number in range(120):
+        copy = shutil.copytree(saved, tmp_path / str(number))
+        path = copy / files[number % len(files)].relative_to(saved)
+        content = bytearray(path.read_bytes())
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        try:
+            data, arrays = load_weights(copy)
+        except CheckpointError:
+            refused += 1
+            continue
+        assert data == SAVED | {"fingerprint": fingerprint(ARRAYS)}
+        assert_same(arrays)
+    assert refused > 20
+
+
+def test_the_digest_is_of_document_and_values_in_any_order():
+    base = digest({"a": 1, "b": (2.5, {3: None})}, ARRAYS)
+    reverse = dict(reversed(ARRAYS.items()))
+    assert digest({"b": [2.5, {"3": None}], "a": 1}, reverse) == base
+    name = next(iter(ARRAYS))
+    others = [
+        digest({"a": 2, "b": (2.5, {3: None})}, ARRAYS),
+        digest({"a": 1, "b": (2.5, {3: None})}, ARRAYS | {name: np.asarray(ARRAYS[name]) + 1}),
+        digest({"a": 1, "b": (2.5, {3: None})}, {}),
+    ]
+    assert len({base, *others}) == 4
+
+
+def test_weights_of_before_digests_are_read(copy: pathlib.Path):
+    path = copy / "data" / "data.json"
+    document = json.loads(path.read_text())
+    del document["digest"]
+    path.write_text(json.dumps(document))
+    assert_same(load_weights(copy)[1])
+
+
 def test_saving_replaces_what_was_there(copy: pathlib.Path):
     (copy / "stray").write_text("of an older version")
     save_weights(copy, {"second": 2}, {"x": np.ones(1)})
@@ -201,7 +243,9 @@ def test_nothing_is_pickled(saved: pathlib.Path):
         content = path.read_bytes()
         # A pickle of protocol 2 or later begins with its number and ends with a stop.
         assert not (content[:1] == b"\x80" and content[-1:] == b"."), path
-    assert json.loads((saved / "data" / "data.json").read_text()) == load_weights(saved)[0]
+    data, arrays = load_weights(saved)
+    stored = json.loads((saved / "data" / "data.json").read_text())
+    assert stored == data | {"digest": digest(data, arrays)}
 
 
 FOLDER_CASES = {
@@ -227,7 +271,7 @@ FOLDER_CASES = {
     ),
     "without arrays": (
         lambda folder: shutil.rmtree(folder / "arrays"),
-        "is damaged: its arrays are not those",
+        "is damaged: it is not what was saved",
     ),
     "cut short": (damage, "is damaged and cannot be read ("),
     "empty files": (lambda folder: damage(folder, 0), "is damaged and cannot be read ("),
@@ -253,7 +297,7 @@ FOLDER_CASES = {
     ),
     "no fingerprint of these": (
         lambda folder: (folder / "data/data.json").write_text('{"fingerprint": "0"}'),
-        "is damaged: its arrays are not those that were saved; train again or use a copy",
+        "is damaged: it is not what was saved; train again or use a copy",
     ),
 }
 
