@@ -82,6 +82,11 @@ class Explorer:
         while (waiting := strategy.ask()) and not self._stops_before(waiting[0]):
             self._settle_first(waiting, strategy)
         candidates = list(self.ledger.candidates.values())
+        if not candidates:
+            raise FileError(
+                "history.jsonl ends the search before its first candidate; restore it from a copy, "
+                "or search in another workdir"
+            )
         if all(candidate.fitness is None for candidate in candidates):
             raise SearchFailedError(
                 "the search has ended and all of its candidates failed, the last with: "

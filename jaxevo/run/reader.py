@@ -165,8 +165,6 @@ def _take(records: Records, fields: CheckedFields) -> None:
     elif kind == "stagnation":
         _take_stagnation(records, Stagnation.read(fields), fields)
     elif kind == "stop":
-        if not records.candidates:
-            raise fields.error("the search ended before its first candidate")
         records.stop = Stop.read(fields)
     elif kind == "change":
         _take_change(records, Change.read(fields), fields)

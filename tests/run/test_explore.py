@@ -411,6 +411,14 @@ def test_a_search_whose_time_is_over_stops_there_also_when_resumed(tmp_path, str
     assert not any("time limit" in message for message in reporter.messages)
 
 
+def test_a_history_that_ends_before_its_first_candidate_is_refused(tmp_path):
+    """No search writes one."""
+    explorer = make_explorer(tmp_path)
+    explorer.ledger.add_stop(Stop("by hand"))
+    with pytest.raises(FileError, match="history.jsonl ends the search before its first candidate"):
+        explorer.run()
+
+
 def test_a_search_that_stops_and_is_interrupted_while_choosing_goes_on_with_choosing(tmp_path):
     fields = {"out_of_time": Countdown(7)}
     winner = explore_and_choose(tmp_path / "whole", **fields)

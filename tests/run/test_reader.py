@@ -109,7 +109,6 @@ CHANGE = Change("2026-11-28", 5, {"num_generations": 3}, lifts_stop=True)
         (6, {"kind": "retraining", "id": 8, "seed": 0}, "individual 8 is not"),
         (6, {"kind": "retraining", "seed": []}, "seed is \\[\\]"),
         (6, {"kind": "change"}, "settings is missing"),
-        (1, {"kind": "stop", "reason": "x"}, "the search ended before its first candidate"),
         (6, CHANGE.to_dict() | {"winner": 8}, "individual 8 is not an earlier one"),
         (6, CHANGE.to_dict() | {"winner": 1}, "individual 1 is not an earlier one with a fitness"),
     ],
