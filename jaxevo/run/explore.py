@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxevo.config import SearchConfig
+from jaxevo.files import FileError
 from jaxevo.intervals import accuracy_interval
 from jaxevo.run.drawn import bounded_strategy, recorded
 from jaxevo.run.ledger import Ledger

@@ -28,6 +28,7 @@ from jaxevo.config import SearchConfig, replace
 from jaxevo.files import FileError
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.reader import load_run
+from jaxevo.run.records import Stop
 from jaxevo.run.reporter import Silent
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import Complexity
