@@ -5,6 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+
+from jaxevo.networks import convolutions, ops
 
 # C, H, W, N: odd sizes, single pixels, a batch of one, and more rows than are unrolled.
 SHAPES = [(3, 5, 7, 2), (2, 1, 1, 1), (4, 8, 8, 3), (2, 40, 3, 2), (1, 2, 9, 4)]
@@ -26,3 +29,14 @@ def assert_same(function, reference, *args: jax.Array) -> None:
     results = values_and_gradients(normal(np.random.default_rng(1), *shape), *args)
     for found, wanted in zip(*results, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=2e-4)
+
+
+def compile_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations are compiled one by one and kept, where they are looked up."""
+    names = {
+        convolutions: ("depthwise", "full_convolution", "pointwise"),
+        ops: ("depthwise", "max_pool", "avg_pool", "batch_norm", "halve"),
+    }
+    for module, listed in names.items():
+        for name in listed:
+            monkeypatch.setattr(module, name, jax.jit(getattr(module, name)))

@@ -14,7 +14,7 @@ import pytest
 
 from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.errors import InputError
-from jaxevo.networks import ops
+from jaxevo.networks import convolutions
 from jaxevo.networks.baselines import BASELINES, Baseline, describe, from_description
 from jaxevo.networks.builder import NetworkBuilder, split
 from jaxevo.search_space.complexity import Complexity
@@ -65,7 +65,7 @@ def test_sizes_by_hand(baseline, image_shape, classes, expected):
     [((8, 8, 1), 1.0), ((13, 6, 3), 1.0), ((8, 8, 1), 0.3), ((8, 8, 1), 0.004)],
 )
 def test_what_is_built_has_these_sizes(name, image_shape, width, monkeypatch):
-    monkeypatch.setattr(ops, "_MAX_SHIFTED", 0)  # convolutions appear as such
+    monkeypatch.setattr(convolutions, "_MAX_SHIFTED", 0)  # convolutions appear as such
     baseline = Baseline(name, width)
     module = baseline.build(image_shape, 5, "float32", seed=(1, 2))
     _, params, _ = split(module)

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders_arrays import compile_operations
 from conftest import REPOSITORY, random_genomes
 from flax import nnx
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.networks import native, ops
+from jaxevo.networks import native
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
 from jaxevo.networks.native import NativeCell, NativeNetwork
@@ -300,9 +301,7 @@ CLASSES = 3
 @pytest.fixture
 def quick_ops(monkeypatch):
     """Operations compiled one by one and kept, so that no network is compiled."""
-    names = ("depthwise", "full_convolution", "pointwise", "max_pool", "avg_pool", "batch_norm")
-    for name in (*names, "halve"):
-        monkeypatch.setattr(ops, name, jax.jit(getattr(ops, name)))
+    compile_operations(monkeypatch)
 
 
 def loss(params, stats, graphdef, images, labels, inputs):

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 import optax
 import pytest
+from builders_arrays import compile_operations
 from conftest import random_genomes
 from flax import nnx
 
 from jaxevo.config import NetworkConfig
-from jaxevo.networks import ops
 from jaxevo.networks.genome_network import Network
 from jaxevo.networks.universal import UniversalNetwork
 from jaxevo.networks.universal_encoding import encode
@@ -51,9 +51,7 @@ def quick_ops(monkeypatch):
     """Operations compiled one by one and kept, so that hundreds of networks run without being
     compiled.
     """
-    names = ("depthwise", "full_convolution", "pointwise", "max_pool", "avg_pool", "batch_norm")
-    for name in (*names, "halve"):
-        monkeypatch.setattr(ops, name, jax.jit(getattr(ops, name)))
+    compile_operations(monkeypatch)
 
 
 def with_all_operations() -> list[Genome]:
