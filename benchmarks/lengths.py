@@ -16,30 +16,32 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from curves import BATCH, RECIPES_TRIED, Bench, column, setting, tau, train_missing
 
 from jaxevo.config import NetworkConfig, TrainingConfig
-from jaxevo.datasets import Images, load_search_data
+from jaxevo.datasets.splits import training_subset
 from jaxevo.search_space.genome import Genome
-from jaxevo.training.data import TrainingData
 
 VALIDATION = 0.2  # part of the training images
 SHORT, LONG = (5, 0), (99, 0, 0)  # seeds, the same for all genomes
 
 
 def jobs(
-    genomes: list[Genome], lengths: Sequence[tuple[int, int]], bench: Bench, train: Images
+    genomes: list[Genome], lengths: Sequence[tuple[int, int]], bench: Bench
 ) -> Iterator[tuple[dict[str, Any], Any]]:
     """Each training: genome by genome, so that the first ones have all lengths soon."""
     recipe = TrainingConfig(batch_size=BATCH)
     recipe = dataclasses.replace(recipe, **RECIPES_TRIED["warm"], learning_rate=1e-2)
+    labels = np.asarray(bench.data.labels)
     for number, genome in enumerate(genomes):
         for images, epochs in lengths:
 
             def run(genome=genome, images=images, epochs=epochs):
-                some = dataclasses.replace(bench, data=TrainingData.drawn(train, images, seed=0))
+                subset = training_subset(labels, images, seed=0)
+                some = dataclasses.replace(bench, data=bench.data.with_subset(subset))
                 config = dataclasses.replace(recipe, epochs=epochs)
-                whole = images == len(train)
+                whole = images == len(labels)
                 seed = LONG if whole else SHORT
                 return {"curve": some.curve(genome, config, seed, whole=whole)}
 
@@ -77,9 +79,6 @@ def main() -> None:
     parser.add_argument("--setting", nargs="*", type=setting, default=[], metavar="NAME=VALUE")
     parser.add_argument("--trained", type=pathlib.Path, required=True, help="keeps the trainings")
     options = parser.parse_args()
-    train = load_search_data(
-        options.dataset, options.data_dir, validation_fraction=VALIDATION
-    ).train
     bench = Bench.open(
         options.dataset,
         options.data_dir,
@@ -90,8 +89,8 @@ def main() -> None:
     documents = map(json.loads, options.winners.read_text().splitlines())
     genomes = [Genome.from_dict(document["genome"]) for document in documents]
     lengths = [length(text) for text in options.lengths]
-    lengths.append((len(train), options.final_epochs))
-    print(table(train_missing(options.trained, jobs(genomes, lengths, bench, train)), lengths))
+    lengths.append((len(bench.data.labels), options.final_epochs))
+    print(table(train_missing(options.trained, jobs(genomes, lengths, bench)), lengths))
 
 
 if __name__ == "__main__":

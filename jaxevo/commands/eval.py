@@ -235,9 +235,12 @@ def check_flags() -> None:
     for name in (*training, *NETWORK, *TRAINING):
         if FLAGS.weights and FLAGS[name].present:
             raise InputError(f"--{name} is for training; with --weights nothing is trained")
-    other = FLAGS.test_dataset or (FLAGS.dataset if FLAGS.weights else None)
+    if FLAGS.weights:
+        foreign = bool(FLAGS.test_dataset or FLAGS.dataset)
+    else:
+        foreign = FLAGS.test_dataset not in (None, FLAGS.dataset)
     for name in ("class_map", "test_pixel_range"):
-        if FLAGS[name].value and other in (None, None if FLAGS.weights else FLAGS.dataset):
+        if FLAGS[name].value and not foreign:
             raise InputError(
                 f"--{name} is for other data than those trained on; name them by --test_dataset"
             )

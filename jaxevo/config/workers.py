@@ -45,11 +45,11 @@ class WorkerConfig:
         check_at_least(self, 0, "workers", "candidate_timeout", "worker_memory_limit")
         check_at_least(self, 0, "gpus_per_candidate")
         check_at_least(self, 1, "candidates_per_worker")
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+        for name in _OF_WORKERS:
+            value = getattr(self, name)
             check(
-                self.apart or field.name not in _OF_WORKERS or value == field.default,
-                field.name,
+                self.apart or value == getattr(WorkerConfig, name),
+                name,
                 value,
                 rule="only a worker can be ended; give --workers=1 or more, or --cluster",
             )

@@ -24,11 +24,6 @@ REMEDY = "save it anew"
 _EMPTY = ("", "nan")  # values that lack
 _MAX_COLUMNS = 20_000
 _MAX_LINE = 1 << 20  # bytes of the first line
-# Whether the first line counts the columns, and what is said of the first column.
-_FIRST = {
-    False: "{} has no names of columns: the first is taken for the label",
-    True: "{} numbers its columns in the first line: the first is taken for the label",
-}
 
 
 class ImageTable(NamedTuple):
@@ -40,20 +35,32 @@ class ImageTable(NamedTuple):
     note: str = ""
 
 
+class _Columns(NamedTuple):
+    """Names of a file's columns, made up where it has none.
+
+    The first `lines` lines hold no image. The label is empty where no column is one, and the note
+    is on a label that no name tells.
+    """
+
+    names: list[str]
+    label: str
+    lines: int
+    note: str = ""
+
+
 def read_csv(path: pathlib.Path) -> ImageTable:
     """The images and labels of a CSV file. Raises `DataError`."""
     import pyarrow as pa
     from pyarrow import csv
 
     # Tell label and pixels apart.
-    columns, has_names, counted = _csv_columns(path)
-    label = columns[0] if counted or not has_names else label_column(columns)
+    columns, label, lines, note = _csv_columns(path)
     pixels = [name for name in columns if name != label]
     side = _check_pixel_columns(path, pixels)
     # Read in blocks, so that the size is checked before all of it is held.
     stream = csv.open_csv(
         path,
-        read_options=csv.ReadOptions(column_names=columns, skip_rows=int(has_names)),
+        read_options=csv.ReadOptions(column_names=columns, skip_rows=lines),
         convert_options=csv.ConvertOptions(column_types={name: pa.float32() for name in pixels}),
     )
     blocks: list[np.ndarray] = []
@@ -74,9 +81,7 @@ def read_csv(path: pathlib.Path) -> ImageTable:
     found = np.concatenate(labels)
     if found.dtype.kind == "U" and label in found and all(map(_is_number, pixels)):
         raise DataError(f"{path} has its first line twice: leave the second one out")
-    if label != columns[0] or (has_names and not counted):
-        return ImageTable(images, label_names(str(path), found))
-    return ImageTable(images, label_names(str(path), found), note=_FIRST[counted].format(path))
+    return ImageTable(images, label_names(str(path), found), note=note)
 
 
 def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
@@ -108,11 +113,11 @@ def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
     return side
 
 
-def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool, bool]:
-    """The columns' names, made up where the first line has none, and what that line is.
+def _csv_columns(path: pathlib.Path) -> _Columns:
+    """The columns by the first line.
 
-    It may have names, or count the columns as pandas does where there are no names. Raises
-    `DataError`.
+    It has names, or counts the columns as pandas does where there are no names, or is an image.
+    Raises `DataError`.
     """
     with path.open("rb") as file:
         line = file.readline(_MAX_LINE)
@@ -128,17 +133,20 @@ def _csv_columns(path: pathlib.Path) -> tuple[list[str], bool, bool]:
             "commas"
         )
     if names in ([str(i + first) for i in range(len(names))] for first in (0, 1)):
-        return names, True, True
+        note = f"{path} numbers its columns in the first line: the first is taken for the label"
+        return _Columns(names, names[0], 1, note)
     words = [name for name in names[1:] if name.casefold() not in _EMPTY and not _is_number(name)]
     if not words and not label_column(names):
-        return [f"column {i}" for i in range(len(names))], False, False
+        note = f"{path} has no names of columns: the first is taken for the label"
+        names = [f"column {i}" for i in range(len(names))]
+        return _Columns(names, names[0], 0, note)
     if len(set(names)) < len(names):
         word = words[0] if words else label_column(names)
         raise DataError(
             f"{path} has {word[:40]!r} in its first line, where names repeat: give each column a "
             "name of its own, or put the label before the pixels"
         )
-    return names, True, False
+    return _Columns(names, label_column(names), 1)
 
 
 def _is_number(text: str) -> bool:
