@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxevo.errors import InputError
+from jaxevo.errors import InputError, explained
 
 MAX_DOCUMENT_BYTES = 1 << 20  # of a JSON document
 
@@ -37,6 +37,31 @@ def home_expanded(path: str | os.PathLike[str]) -> str:
     if expanded == "~" or expanded.startswith("~/"):
         raise InputError(f"{expanded}: no home folder is known; set HOME, or give the path in full")
     return expanded
+
+
+def check_place(name: str, path: str) -> None:
+    """Raises `InputError` where no file or folder of that path can be made, before long work.
+
+    Args:
+        name: Of the path, for the message, such as `--output`.
+        path: Where something is to be made, or replaced.
+    """
+    folder = pathlib.Path(path).absolute().parent
+    if not folder.exists():
+        raise InputError(f"{name}={path}: its folder does not exist; create it first")
+    if not folder.is_dir():
+        raise InputError(f"{name}={path}: {folder} is a file; give a place in a folder")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InputError(f"{name}={path}: {explained(error)}") from error
+
+
+def check_file_place(name: str, path: str) -> None:
+    """Raises `InputError` where no file of that path can be made, as `check_place` does."""
+    if os.path.isdir(path) or path.endswith(os.sep):
+        raise InputError(f"{name}={path} is a folder; give the name of a file")
+    check_place(name, path)
 
 
 def default_cache_dir() -> pathlib.Path:

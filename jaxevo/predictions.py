@@ -11,7 +11,10 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jaxevo.datasets.image_files import find_images, read_images
+import numpy as np
+
+from jaxevo.datasets import DataError, InputForm
+from jaxevo.datasets.image_files import find_images, read_image
 from jaxevo.errors import InputError, printable
 from jaxevo.files import home_expanded
 
@@ -81,18 +84,31 @@ def predict_files(
         A prediction for each file, in their order.
 
     Raises:
-        DataError: A file cannot be read. Files are read 256 at a time, and of those beside it there
-            are no predictions.
+        DataError: A file cannot be read; the predictions of those before it have been yielded.
     """
     files = [pathlib.Path(path) for path in paths]
     for start in range(0, len(files), _BATCH):
         part = files[start : start + _BATCH]
-        inputs = read_images(part, classifier.form)
-        for path, row in zip(part, classifier.predict_inputs(inputs), strict=True):
+        inputs, failure = _read(part, classifier.form)
+        rows = classifier.predict_inputs(inputs) if len(inputs) else inputs
+        for path, row in zip(part, rows, strict=failure is None):
             probabilities = tuple(float(probability) for probability in row)
             best = int(row.argmax())
             name = classifier.class_names[best]
             yield Prediction(path, name, probabilities[best], probabilities)
+        if failure is not None:
+            raise failure
+
+
+def _read(paths: Sequence[pathlib.Path], form: InputForm) -> tuple[np.ndarray, DataError | None]:
+    """Inputs of the files before the first that cannot be read, [M, H, W, C], and its error."""
+    inputs = np.empty((len(paths), *form.image_shape), np.uint8)
+    for k, path in enumerate(paths):
+        try:
+            inputs[k] = read_image(path, form)
+        except DataError as error:
+            return inputs[:k], error
+    return inputs, None
 
 
 def format_predictions(

@@ -15,7 +15,7 @@ from PIL import Image
 
 from jaxevo import predictions
 from jaxevo.datasets import InputForm, load_training_data
-from jaxevo.datasets.image_files import find_images, read_images
+from jaxevo.datasets.image_files import find_images, read_image
 from jaxevo.errors import InputError
 from jaxevo.predictions import (
     Prediction,
@@ -75,6 +75,17 @@ def test_more_files_than_are_read_at_once(tmp_path, monkeypatch):
     assert [row.class_name for row in rows] == ["dark"] * 3 + ["bright"] * 2
 
 
+def test_files_before_a_damaged_one_are_predicted(tmp_path):
+    files = [save(tmp_path / f"{k}.png", 50 * k) for k in range(5)]
+    files[3].write_bytes(b"no image")
+    rows = predict_files(CLASSIFIER, files)
+    assert [next(rows).path for _ in range(3)] == files[:3]
+    with pytest.raises(InputError, match=r"3\.png cannot be read"):
+        next(rows)
+    with pytest.raises(InputError, match=r"3\.png cannot be read"):
+        list(predict_files(CLASSIFIER, files[3:]))
+
+
 def test_files_of_another_range_are_refused(tmp_path):
     """As they are among training and test images."""
     fractions = tmp_path / "fractions.tif"
@@ -95,7 +106,7 @@ def test_a_file_is_read_as_a_training_image(tmp_path, method, channels):
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels.squeeze()).save(path)
     data = load_training_data(str(tmp_path), image_size=6, resize=method)
-    found = read_images(find_images(tmp_path / "train"), data.form)
+    found = [read_image(path, data.form) for path in find_images(tmp_path / "train")]
     np.testing.assert_array_equal(np.stack(found), data.images.images)
 
 
@@ -103,10 +114,10 @@ def test_colours_and_greys_become_what_the_network_takes(tmp_path):
     grey = save(tmp_path / "grey.png", 100)
     colour = tmp_path / "colour.png"
     Image.fromarray(np.full((4, 4, 3), (200, 100, 0), np.uint8)).save(colour)
-    assert read_images([grey], InputForm(4, 4, 3))[0].tolist() == [[[100] * 3] * 4] * 4
+    assert read_image(grey, InputForm(4, 4, 3)).tolist() == [[[100] * 3] * 4] * 4
     # 0.299 * 200 + 0.587 * 100 = 118.5, to even
-    assert read_images([colour], InputForm(4, 4, 1))[0].tolist() == [[[118]] * 4] * 4
-    assert read_images([colour], InputForm(4, 4, 3))[0].tolist() == [[[200, 100, 0]] * 4] * 4
+    assert read_image(colour, InputForm(4, 4, 1)).tolist() == [[[118]] * 4] * 4
+    assert read_image(colour, InputForm(4, 4, 3)).tolist() == [[[200, 100, 0]] * 4] * 4
 
 
 # Files

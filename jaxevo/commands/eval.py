@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import tempfile
 import time
 from typing import Any
 
@@ -35,9 +34,9 @@ from jaxevo.commands.command import say
 from jaxevo.config import RESIZE_METHODS, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import load_training_data
-from jaxevo.errors import InputError, explained
+from jaxevo.errors import InputError
 from jaxevo.extras import need
-from jaxevo.files import write_json
+from jaxevo.files import check_file_place, check_place, write_json
 from jaxevo.search_space import complexity, genome_files
 from jaxevo.versions import versions
 
@@ -253,27 +252,12 @@ def check_flags() -> None:
         raise InputError(
             f"--save is not needed: the first seed's weights will be in {FLAGS.workdir}/weights"
         )
-    if FLAGS.save and pathlib.Path(FLAGS.save).exists():
-        raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
-    if FLAGS.output and not pathlib.Path(FLAGS.output).resolve().parent.is_dir():
-        raise InputError(f"--output={FLAGS.output}: its folder does not exist; create it first")
-    for name in ("output", "save"):
-        if place := FLAGS[name].value:
-            _check_writable(name, pathlib.Path(place).resolve().parent)
-    if FLAGS.output and pathlib.Path(FLAGS.output).is_dir():
-        raise InputError(f"--output={FLAGS.output} is a folder; give the name of a file")
-
-
-def _check_writable(name: str, folder: pathlib.Path) -> None:
-    """Raises `InputError` if nothing can be written to a folder that is there.
-
-    A training may take hours.
-    """
-    try:
-        if folder.is_dir():
-            tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise InputError(f"--{name}={FLAGS[name].value}: {explained(error)}") from error
+    if FLAGS.save:
+        if pathlib.Path(FLAGS.save).exists():
+            raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
+        check_place("--save", FLAGS.save)
+    if FLAGS.output:
+        check_file_place("--output", FLAGS.output)
 
 
 def main(console: Console) -> None:

@@ -27,7 +27,7 @@ from jaxevo.commands.command import say
 from jaxevo.commands.export_weights import export_weights
 from jaxevo.errors import InputError
 from jaxevo.extras import need
-from jaxevo.files import write_text
+from jaxevo.files import check_file_place, check_place, write_text
 from jaxevo.search_space import darts_text, genome_files
 
 FLAGS = flags.FLAGS
@@ -37,6 +37,7 @@ FORMATS = {
     "run": ("csv", "parquet", "optuna", "tensorboard"),
     "genome": ("darts",),
 }
+FOLDERS = ("browser", "tensorboard")  # formats that are folders
 
 flags.DEFINE(
     shared.PATH, "weights", None, "folder or zip file of a trained network, such as runs/.../best"
@@ -112,8 +113,8 @@ def check_flags() -> str:
     output = pathlib.Path(FLAGS.output)
     if output.exists() or output.is_symlink():
         raise InputError(f"--output={output} exists already; give the name of a new file")
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"--output={output}: its folder does not exist; create it first")
+    check = check_place if FLAGS.format in FOLDERS else check_file_place
+    check("--output", FLAGS.output)
     return given[0]
 
 

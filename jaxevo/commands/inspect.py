@@ -25,6 +25,7 @@ from rich.console import Console
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
 from jaxevo.errors import InputError, printable
+from jaxevo.files import check_file_place, check_place
 from jaxevo.reports import copies, summary, terminal
 from jaxevo.run.reader import Run, load_run
 from jaxevo.run.workdir import Workdir
@@ -117,8 +118,10 @@ def main(_: Console) -> None:
     run = load_run(Workdir(pathlib.Path(FLAGS.workdir)))
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
+        check_file_place("--export_best", FLAGS.export_best)
         copies.write_genome(run, shown, pathlib.Path(FLAGS.export_best))
     if FLAGS.export_weights:
+        check_place("--export_weights", FLAGS.export_weights)
         copies.copy_weights(run, FLAGS.id, pathlib.Path(FLAGS.export_weights))
     if FLAGS.plot:
         draw(run, pathlib.Path(FLAGS.plot))

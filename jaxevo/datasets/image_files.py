@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -44,23 +43,21 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def read_images(paths: Sequence[pathlib.Path], form: InputForm) -> np.ndarray:
-    """Reads image files as a network's inputs.
+def read_image(path: pathlib.Path, form: InputForm) -> np.ndarray:
+    """Reads an image file as a network's input.
 
     Args:
-        paths: The files.
+        path: The file.
         form: How any image becomes an input of the network.
 
     Returns:
-        uint8 `[len(paths), *form.image_shape]`.
+        uint8 `[*form.image_shape]`.
 
     Raises:
-        DataError: One is no image that can be read, or was stored in another range of values than
+        DataError: It is no image that can be read, or was stored in another range of values than
             the training images.
     """
-    inputs = np.empty((len(paths), *form.image_shape), np.uint8)
-    for k, path in enumerate(paths):
-        check_regular(path, _REMEDY)
-        inputs[k], extent = read_input(path, form)
-        form.values.check_scale(extent, str(path))
-    return inputs
+    check_regular(path, _REMEDY)
+    image, extent = read_input(path, form)
+    form.values.check_scale(extent, str(path))
+    return image

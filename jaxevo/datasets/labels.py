@@ -19,6 +19,8 @@ def label_names(what: str, labels: np.ndarray) -> np.ndarray:
         labels = labels.reshape(-1)
     if labels.ndim == 2:
         labels = _from_one_hot(what, labels)
+    if labels.dtype.kind == "b":
+        labels = labels.astype(str)
     if labels.ndim != 1 or not labels.size:
         raise DataError(
             f"{what} has the shape {list(labels.shape)}: it must be one label an image, [M]"
@@ -31,7 +33,7 @@ def label_names(what: str, labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind == "f":
         if not np.all(np.isfinite(labels)) or np.any(labels != np.round(labels)):
             raise DataError(f"{what} has labels that are no whole numbers: use integers or words")
-    if labels.dtype.kind in "biuf":
+    if labels.dtype.kind in "iuf":
         if labels.min() < -(2**62) or labels.max() > 2**62:
             raise DataError(f"{what} has labels beyond 2**62: use integers or words")
         return labels.astype(np.int64)

@@ -52,7 +52,5 @@ def copy_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
     source = workdir.best_weights if wanted == kept[0] else workdir.weights(wanted)
     if path.exists():
         raise InputError(f"{path} exists already; give the folder of weights another name")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: its folder does not exist; create it first")
     workdir.check_inside()
     shutil.copytree(source, path, symlinks=True)

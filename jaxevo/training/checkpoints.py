@@ -66,12 +66,6 @@ def unflatten(template: Tree, arrays: Mapping[str, Any]) -> Tree:
     )
 
 
-def fingerprint(arrays: Mapping[str, Any]) -> str:
-    """Equal for weights of networks with the same parameter tree: names, shapes and types."""
-    listing = sorted((name, list(array.shape), str(array.dtype)) for name, array in arrays.items())
-    return hashlib.sha256(json.dumps(listing).encode()).hexdigest()
-
-
 def digest(data: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
     """Equal for the same document and the same values, so that damage shows."""
     hashed = hashlib.sha256(json.dumps(json.loads(json.dumps(data)), sort_keys=True).encode())
@@ -158,9 +152,7 @@ def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str
     if folder.exists():
         shutil.rmtree(folder)
     with _writing(folder), _context():
-        ocp.save_checkpointables(
-            str(folder), _content(data | {"fingerprint": fingerprint(arrays)}, arrays)
-        )
+        ocp.save_checkpointables(str(folder), _content(data, arrays))
 
 
 def _check_replaceable(folder: pathlib.Path) -> None:
@@ -206,10 +198,9 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
         raise CheckpointError(
             f"{folder} is a checkpoint of another program: it has no data document"
         )
-    # The digest tells of any damage; what earlier versions saved has the fingerprint at most.
+    # The digest tells of any damage. Before version 0.12 there was none.
     saved = data.pop("digest", None)
-    damaged = saved is not None and saved != digest(data, arrays)
-    if damaged or data.get("fingerprint", fingerprint(arrays)) != fingerprint(arrays):
+    if saved is not None and saved != digest(data, arrays):
         problem = "is damaged: it is not what was saved; train again or use a copy"
         raise CheckpointError(f"{folder} {problem}")
     return data, arrays

@@ -92,7 +92,7 @@ def zeros_and_ones(root: pathlib.Path) -> Made:
 
 def booleans(root: pathlib.Path) -> Made:
     npz(root, BINARY.astype(bool), LABELS.astype(bool))
-    return Made(BINARY * 255, ("0", "1"))
+    return Made(BINARY * 255, ("False", "True"))
 
 
 def sixteenths(root: pathlib.Path) -> Made:

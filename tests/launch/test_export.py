@@ -64,6 +64,7 @@ def test_what_is_written_can_be_read(folder):
         ("--run=run --format=csv", "give --output=..., the name of a new file"),
         ("--run=run --format=csv --output=there", "--output=there exists already"),
         ("--run=run --format=csv --output=no/o", "--output=no/o: its folder does not exist"),
+        ("--run=run --format=csv --output=new/", "--output=new/ is a folder; give the name of a"),
         ("--run=empty --format=csv --output=o", "empty has no candidate yet"),
         ("--run=nothing --format=csv --output=o", "nothing/config.json does not exist"),
         ("--weights=run --format=zip --output=o", "run holds no checkpoint of this program"),

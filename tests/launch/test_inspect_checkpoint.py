@@ -144,7 +144,7 @@ def test_errors_are_one_line(folder):
         "there.json exists already": ("--workdir=run", "--export_best=there.json"),
         "nothing to draw": ("--workdir=empty", "--plot=pictures"),
         "nothing to export": ("--workdir=empty", "--export_best=new.json"),
-        "no such file or directory": ("--workdir=run", "--export_best=nowhere/new.json"),
+        "its folder does not exist": ("--workdir=run", "--export_best=nowhere/new.json"),
     }
     for message, arguments in cases.items():
         code, out, err = inspect(folder, *arguments)
