@@ -41,7 +41,7 @@ from jaxevo.search_space import genome_files
 from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.checkpoints import Checkpoints, flatten
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import make_engine, make_full_engine
+from jaxevo.training.engines import make_engine, make_engine_for
 from jaxevo.training.fit import Prepared, fit
 
 STEPS, REPEATS = 4, 3
@@ -162,7 +162,7 @@ def epochs(scale: Scale) -> Iterator[dict[str, Any]]:
     models["ResNet18"] = Baseline("resnet18")
     for name, model in models.items():
         choice = "auto" if name == "EvoA" else "compiled"
-        engine = make_full_engine(choice, model, scale.builder(), batch_size=BATCH)
+        engine = make_engine_for(choice, model, scale.builder(), batch_size=BATCH)
         compiling, step = timed(engine.prepare(model, (0,)), scale.images())
         seconds = EPOCH_STEPS * step / 1000
         yield {"network": name, "compile_s": compiling, "step_ms": step, "epoch_s": seconds}

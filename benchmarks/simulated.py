@@ -33,7 +33,7 @@ from jaxevo.config.presets import STRATEGIES, preset
 from jaxevo.run.evaluator import Evaluation
 from jaxevo.run.trial import Rival
 from jaxevo.search_space.genome import OPS, Genome
-from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.registry import make_strategy
 
@@ -314,7 +314,7 @@ def main() -> None:
 def describe(landscape: Landscape) -> str:
     """How well the forest foretells, and what of a fitness is the genome's, after each epoch."""
     rng = np.random.default_rng(0)
-    random = landscape.values([random_genome_of_any_size(rng, 2, 6) for _ in range(1000)])
+    random = landscape.values([random_genome(rng, 2, 6) for _ in range(1000)])
     noise = (landscape.noise**2).sum(1)
     shares = random[:, 1:].var(0) / (random[:, 1:].var(0) + noise)
     truths = np.corrcoef(random.T)[0, 1:]

@@ -31,7 +31,7 @@ from jaxevo.config.presets import RECIPES, SMALL_CNN
 from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.layouts import LayoutSpace
-from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.search_space.variation import random_genome
 from jaxevo.training.engines import CompiledEngine
 
 # Stacks by name: N a normal and R a reduction cell.
@@ -63,7 +63,7 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
         for name in options.stacks:
             stacked = bench.with_network(STACKS[name])
             for number in range(options.genomes):
-                genome = random_genome_of_any_size(np.random.default_rng(number), 2, MAX_NODES)
+                genome = random_genome(np.random.default_rng(number), 2, MAX_NODES)
                 key = {"stack": name, "recipe": recipe, "number": number}
                 yield key, _job(stacked, genome, config, number)
         for most, kind in itertools.product(options.at_most, CONV_KINDS):
@@ -77,7 +77,7 @@ def bounded_genome(bench: Bench, number: int, most: int, *, kind: str) -> Genome
     """The first of random genomes of a kind that has from `most` / 2 to `most` parameters."""
     rng = np.random.default_rng(number)
     while True:
-        genome = random_genome_of_any_size(rng, 1, MAX_NODES)
+        genome = random_genome(rng, 1, MAX_NODES)
         layout = dataclasses.replace(LAYOUTS.random(rng), conv_kind=kind)
         genome = dataclasses.replace(genome, layout=layout)
         if most // 2 <= bench.builder.complexity(genome).parameters <= most:

@@ -19,7 +19,8 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-_FLAGS = "-std=c++17 -O3 -fPIC -fvisibility=hidden -pthread -Wno-psabi".split()
+# A switch that lacks an operation would compute nothing for it without a word: an error.
+_FLAGS = "-std=c++17 -O3 -fPIC -fvisibility=hidden -pthread -Wno-psabi -Werror=switch".split()
 # Products and sums may become one instruction; errno and traps of arithmetic are not read.
 _ARITHMETIC = "-ffp-contract=fast -fno-math-errno -fno-trapping-math".split()
 _TIMEOUT = 600  # seconds that one file may take

@@ -48,7 +48,7 @@ def main() -> None:
     evaluator: Any = Idle()
     with open_pool(limits, say) as pool:
         dispatcher = Dispatcher(evaluator, Trainings(pool, setup))
-        winner = explore_and_choose(folder / "run", config, evaluate=dispatcher.evaluate)
+        winner = explore_and_choose(folder / "run", config, evaluate=dispatcher.evaluate_first)
     say(f"winner {winner.id} {winner.fitness}")
 
 

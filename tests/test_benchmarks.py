@@ -15,7 +15,7 @@ from conftest import REPOSITORY
 from jaxevo.config import NetworkConfig
 from jaxevo.run.trial import Trial
 from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.search_space.variation import random_genome
 
 FOLDER = REPOSITORY / "benchmarks"
 NEEDS_TORCH = "torch_network.py"
@@ -118,7 +118,7 @@ def made_up_lines(genomes: int = 80, seeds: int = 3) -> list[dict]:
     rng = np.random.default_rng(0)
     lines = []
     for number in range(genomes):
-        genome = random_genome_of_any_size(rng, 2, 6)
+        genome = random_genome(rng, 2, 6)
         share = sum(cell.num_nodes for cell in genome.cells) / 12
         for seed in range(seeds):
             for training in ("steady", "final"):

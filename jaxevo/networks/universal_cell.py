@@ -114,8 +114,8 @@ def forward(
     moments = running_moments or Moments(jnp.zeros_like(slots.bias), jnp.ones_like(slots.bias))
 
     def operand(states, b, o, *, old):
-        slot, op, state = _at(slots, b, o), cell.ops[b, o], cell.states[b, o]
-        z = before_norm(slot, states, state, op=op)
+        slot, op, row = _at(slots, b, o), cell.ops[b, o], cell.states[b, o]
+        z = before_norm(slot, states, row, op=op)
 
         def projected(z):
             if running_moments is None:
@@ -123,7 +123,7 @@ def forward(
             y = project(slot, z)
             return ops.normalize(y, slot.scale, slot.bias, mean=old.mean, variance=old.var), old
 
-        return jax.lax.cond(is_projected(state, op), projected, lambda z: (z[:channels], old), z)
+        return jax.lax.cond(is_projected(row, op), projected, lambda z: (z[:channels], old), z)
 
     def node(b, carry):
         states, out, moments = carry
@@ -158,12 +158,12 @@ def _cell_forward(outlet, slots, readers, x, cell):
     return (out, moments), (slots, readers, states, cell)
 
 
-def _operand_gradients(slot: Slots, states, state, *, op, g, gradients) -> tuple[Slots, jax.Array]:
+def _operand_gradients(slot: Slots, states, row, *, op, g, gradients) -> tuple[Slots, jax.Array]:
     """Carries an operand's output gradient `g` back to its slot and to the state that it reads.
 
     Returns the slot's gradient, and the states' gradients with the operand's own added.
     """
-    z = before_norm(slot, states, state, op=op)
+    z = before_norm(slot, states, row, op=op)
 
     def projected(z):
         slot_gradient, z_gradient = jax.vjp(lambda slot, z: _project(slot, z)[0], slot, z)[1](g)
@@ -173,13 +173,13 @@ def _operand_gradients(slot: Slots, states, state, *, op, g, gradients) -> tuple
         return jax.tree.map(jnp.zeros_like, slot), jax.lax.dynamic_update_slice(z, g, (0, 0, 0, 0))
 
     # Through batch norm and the projection, where the operand has them.
-    slot_gradient, z_gradient = jax.lax.cond(is_projected(state, op), projected, plain, z)
+    slot_gradient, z_gradient = jax.lax.cond(is_projected(row, op), projected, plain, z)
 
     # Through what comes before, half by half of the channels.
     return add_gradients(
         slot,
         states,
-        state,
+        row,
         op=op,
         g=z_gradient,
         slot_gradient=slot_gradient,

@@ -41,15 +41,17 @@ def kernel_window(size: int) -> slice:
     return slice((MAX_KERNEL - size) // 2, (MAX_KERNEL + size) // 2)
 
 
-def before_norm(slot: Slots, states: jax.Array, state: jax.Array, *, op: jax.Array) -> jax.Array:
+def before_norm(slot: Slots, states: jax.Array, row: jax.Array, *, op: jax.Array) -> jax.Array:
     """What an operand's 1x1 convolution gets, `[2D, H, W, N]`; of the full kind, its result.
 
+    `row` of the states `[B + 1, 2D, H, W, N]` is the one that the operand reads: 0 the input, k + 1
+    node k.
     That result is `[D, H, W, N]`. Of the input only the first half of `2D` is filled, and zeros
     follow.
     """
     if slot.full:
-        return _apply_full(slot, states, state, op=op)
-    return _apply_spatial(states, state, op, kernel=slot.kernels)
+        return _apply_full(slot, states, row, op=op)
+    return _apply_spatial(states, row, op, kernel=slot.kernels)
 
 
 def project(slot: Slots, z: jax.Array) -> jax.Array:
@@ -57,15 +59,15 @@ def project(slot: Slots, z: jax.Array) -> jax.Array:
     return z if slot.full else convolutions.pointwise(z, slot.pointwise)
 
 
-def is_projected(state: jax.Array, op: jax.Array) -> jax.Array:
+def is_projected(row: jax.Array, op: jax.Array) -> jax.Array:
     """Whether an operand has batch norm and, but for full convolutions, a 1x1 convolution."""
-    return jnp.asarray(_NEEDS_PROJECTION)[(state > 0).astype(jnp.int32), op]
+    return jnp.asarray(_NEEDS_PROJECTION)[(row > 0).astype(jnp.int32), op]
 
 
 def add_gradients(
     slot: Slots,
     states: jax.Array,
-    state: jax.Array,
+    row: jax.Array,
     *,
     op: jax.Array,
     g: jax.Array,
@@ -82,14 +84,14 @@ def add_gradients(
     def body(half, carry):
         gradients, slot_gradient = carry
         x_gradient, slot_gradient = half_gradients(
-            slot, states, state, op=op, half=half, g=g, slot_gradient=slot_gradient
+            slot, states, row, op=op, half=half, g=g, slot_gradient=slot_gradient
         )
-        total = _half(gradients, half, state) + x_gradient
-        start = (state, half * total.shape[0], 0, 0, 0)
+        total = _half(gradients, half, row) + x_gradient
+        start = (row, half * total.shape[0], 0, 0, 0)
         return jax.lax.dynamic_update_slice(gradients, total[None], start), slot_gradient
 
     start = (gradients, slot_gradient)
-    gradients, slot_gradient = jax.lax.fori_loop(0, _num_halves(state), body, start)
+    gradients, slot_gradient = jax.lax.fori_loop(0, _num_halves(row), body, start)
     return slot_gradient, gradients
 
 
@@ -107,11 +109,13 @@ def _half(array: jax.Array, half: jax.Array, *index: jax.Array) -> jax.Array:
     return array.reshape(array.shape[len(index) :])
 
 
-def _num_halves(state: jax.Array) -> jax.Array:
+def _num_halves(row: jax.Array) -> jax.Array:
     """A hidden state has two halves of D channels, the input one."""
-    return 1 + (state > 0)
+    return 1 + (row > 0)
 
 
+# Of an operand on the input (row 0), and on a node (a row above 0; as a genome counts states, one
+# from NUM_INPUTS on).
 _NEEDS_PROJECTION = np.array(
     [[operand_is_projected(state, op) for op in OPS] for state in (0, NUM_INPUTS)]
 )
@@ -137,18 +141,18 @@ _SPATIAL_GRADIENTS = tuple(functools.partial(_spatial_gradients, op) for op in O
 
 
 def _apply_spatial(
-    states: jax.Array, state: jax.Array, op: jax.Array, *, kernel: jax.Array
+    states: jax.Array, row: jax.Array, op: jax.Array, *, kernel: jax.Array
 ) -> jax.Array:
     def body(half: jax.Array, z: jax.Array) -> jax.Array:
-        part = jax.lax.switch(op, _SPATIAL, _half(states, half, state), _half(kernel, half))
+        part = jax.lax.switch(op, _SPATIAL, _half(states, half, row), _half(kernel, half))
         return jax.lax.dynamic_update_slice_in_dim(z, part, half * part.shape[0], 0)
 
-    return jax.lax.fori_loop(0, _num_halves(state), body, jnp.zeros(states.shape[1:], states.dtype))
+    return jax.lax.fori_loop(0, _num_halves(row), body, jnp.zeros(states.shape[1:], states.dtype))
 
 
-def _spatial_half_gradients(slot: Slots, states, state, *, op, half, g, slot_gradient: Slots):
+def _spatial_half_gradients(slot: Slots, states, row, *, op, half, g, slot_gradient: Slots):
     """Gradients of half of a state's channels `[D, H, W, N]`, and of the slot with its part."""
-    x, kernel = _half(states, half, state), _half(slot.kernels, half)
+    x, kernel = _half(states, half, row), _half(slot.kernels, half)
     x_gradient, part = jax.lax.switch(op, _SPATIAL_GRADIENTS, x, kernel, _half(g, half))
     kernels = jax.lax.dynamic_update_slice_in_dim(
         slot_gradient.kernels, part, half * part.shape[0], 0
@@ -191,26 +195,26 @@ _FULL = tuple(functools.partial(_full, op) for op in OPS)
 _FULL_GRADIENTS = tuple(functools.partial(_full_gradients, op) for op in OPS)
 
 
-def _full_inputs(slot: Slots, states, state, *, op, half) -> tuple[jax.Array, ...]:
+def _full_inputs(slot: Slots, states, row, *, op, half) -> tuple[jax.Array, ...]:
     """The inputs of `_full` for half of a state's channels."""
     channels = slot.bias.shape[-1]
     kernel, weight = (
         jax.lax.dynamic_slice_in_dim(weights, half * channels, channels, 1)
         for weights in (slot.kernels, slot.pointwise)
     )
-    return _half(states, half, state), kernel, weight, is_projected(state, op)
+    return _half(states, half, row), kernel, weight, is_projected(row, op)
 
 
-def _apply_full(slot: Slots, states: jax.Array, state: jax.Array, *, op: jax.Array) -> jax.Array:
+def _apply_full(slot: Slots, states: jax.Array, row: jax.Array, *, op: jax.Array) -> jax.Array:
     def part(half: jax.Array | int) -> jax.Array:
-        return jax.lax.switch(op, _FULL, *_full_inputs(slot, states, state, op=op, half=half))
+        return jax.lax.switch(op, _FULL, *_full_inputs(slot, states, row, op=op, half=half))
 
-    return jax.lax.fori_loop(1, _num_halves(state), lambda half, y: y + part(half), part(0))
+    return jax.lax.fori_loop(1, _num_halves(row), lambda half, y: y + part(half), part(0))
 
 
-def _full_half_gradients(slot: Slots, states, state, *, op, half, g, slot_gradient: Slots):
+def _full_half_gradients(slot: Slots, states, row, *, op, half, g, slot_gradient: Slots):
     """Gradients of half of a state's channels `[D, H, W, N]`, and of the slot with its part."""
-    inputs = _full_inputs(slot, states, state, op=op, half=half)
+    inputs = _full_inputs(slot, states, row, op=op, half=half)
     x_gradient, *parts = jax.lax.switch(op, _FULL_GRADIENTS, *inputs, g)
     kernels, pointwise = (
         jax.lax.dynamic_update_slice_in_dim(weights, part, half * g.shape[0], 1)

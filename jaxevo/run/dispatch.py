@@ -51,7 +51,7 @@ class Dispatcher:
             setup = TrainingSetup(evaluator.config, data.num_classes, images, Share.of(limits))
             yield cls(evaluator, Trainings(pool, setup))
 
-    def evaluate(self, trials: Sequence[Trial]) -> Evaluation:
+    def evaluate_first(self, trials: Sequence[Trial]) -> Evaluation:
         """Returns the result of the first trial.
 
         The other trials are the ones that will most likely be asked for next, so they may be begun
@@ -81,7 +81,10 @@ class Dispatcher:
             self._ahead[trial.seed] = evaluation
 
     def _by_workers(self, trials: Sequence[Trial], workers: Trainings) -> Evaluation:
-        """Workers overlap, so only this process's waiting time counts as training."""
+        """Submits all trials, and waits for the first.
+
+        Workers overlap, so only this process's waiting time counts as training.
+        """
         for trial in trials:
             workers.submit(trial)
         with self.evaluator.stopwatch.part("train"):

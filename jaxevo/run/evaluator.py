@@ -24,6 +24,7 @@ from jaxevo.seeds import Seed
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.data import TrainingData, balanced_weights
+from jaxevo.training.engine_choice import choose_engine
 from jaxevo.training.engines import UniversalEngine, make_engine
 from jaxevo.training.fit import DivergedError, Epoch, fit
 from jaxevo.training.measurement import Measurement
@@ -101,27 +102,30 @@ class Evaluator:
         # The engine, and beside it a trainer of several candidates where that is asked for.
         batch_size = config.training.batch_size
         max_nodes = config.evolution.max_nodes
+        together = config.candidates_per_step
+        name = choose_engine(config.engine, builder.network, together)
         self.engine = make_engine(
-            config.engine, builder, batch_size, max_nodes=max_nodes, stopwatch=self.stopwatch
+            name, builder, batch_size, max_nodes=max_nodes, stopwatch=self.stopwatch
         )
         self._batched: BatchedTrainer | None = None
-        if config.candidates_per_step > 1:
-            if not isinstance(self.engine, UniversalEngine):
+        if together > 1:
+            if name != "universal":
                 raise ValueError(
-                    f"candidates_per_step={config.candidates_per_step} needs the universal engine, "
-                    f"not {config.engine}"
+                    f"candidates_per_step={together} needs the universal engine, not {name}"
                 )
-            self._batched = BatchedTrainer(
-                self.engine.trainer(builder.network), config.candidates_per_step
-            )
+            assert isinstance(self.engine, UniversalEngine)
+            self._batched = BatchedTrainer(self.engine.trainer(builder.network), together)
 
     def expect(self, genome: Genome) -> None:
         """Takes note of the genome that will be evaluated after the next one."""
         self.engine.expect(genome, self.data)
 
     def warm_up(self) -> None:
-        """Compiles the program that all genomes share, if there is one."""
-        if isinstance(self.engine, UniversalEngine):
+        """Compiles the program that all genomes share, if there is one.
+
+        Genomes with a layout of their own have a program for each layout.
+        """
+        if isinstance(self.engine, UniversalEngine) and not self.config.layout_genes:
             smallest = random_cell(np.random.default_rng(0), self.config.evolution.min_nodes)
             prepared = self.engine.prepare(Genome(smallest, smallest), (0,))
             prepared.trainer.compile(prepared.state, prepared.inputs, self.data)

@@ -65,7 +65,8 @@ class Explorer:
     stopwatch: Stopwatch = dataclasses.field(default_factory=Stopwatch)
     out_of_time: Callable[[], bool] = lambda: False
     _failures_in_a_row: int = 0
-    _trials_by_id: dict[int, tuple[str, Trial]] = dataclasses.field(default_factory=dict)  # by id
+    # Of candidates that wait: the genome's canonical key, and the trial.
+    _trials_by_id: dict[int, tuple[str, Trial]] = dataclasses.field(default_factory=dict)
     _last_saved: float = -math.inf  # the last candidate of the newest checkpoint
 
     def run(self) -> Strategy:
@@ -150,7 +151,9 @@ class Explorer:
         """Evaluates the first candidate unless it is recorded, and tells the strategy."""
         candidate = dataclasses.replace(waiting[0], generation=strategy.generation)
         known = recorded(candidate, self.ledger.candidates)
-        record = known or self._evaluate_or_reuse(candidate, waiting)
+        record = known or self._evaluated(candidate, waiting)
+        if known is None:
+            self.ledger.add_candidate(record)
         generation = strategy.generation
         strategy.tell(record.individual)
         self._record_stagnations(strategy)
@@ -168,41 +171,39 @@ class Explorer:
         if strategy.generation > generation:
             self._warn_if_at_chance(generation)
 
-    def _evaluate_or_reuse(self, candidate: Individual, waiting: list[Individual]) -> Candidate:
-        """Evaluates a candidate, or reuses an isomorphic one's fitness; adds it to the ledger."""
+    def _evaluated(self, candidate: Individual, waiting: list[Individual]) -> Candidate:
+        """The record of the first that waits: trained, or with the scores of an isomorphic one.
+
+        Those that wait behind it may be trained beside it.
+        """
         size = self.complexity(candidate.genome)
         cost = self.config.cost(size.parameters, size.multiply_adds)
         candidate = dataclasses.replace(candidate, cost=cost)
         trained = self.ledger.trained(candidate.genome) if self.config.reuse_fitness else None
         if trained is not None:
-            # An isomorphic genome was trained: all of its scores are taken over.
-            evaluated = dataclasses.replace(candidate, fitness=trained.fitness)
-            record = dataclasses.replace(
+            return dataclasses.replace(
                 trained,
-                individual=evaluated,
+                individual=dataclasses.replace(candidate, fitness=trained.fitness),
                 parameters=size.parameters,
                 multiply_adds=size.multiply_adds,
                 reused=trained.id,
                 seconds={},
                 place=None,
             )
-        else:
-            evaluation = self.evaluate(self._trials(waiting))
-            record = Candidate(
-                dataclasses.replace(candidate, fitness=evaluation.fitness(self.config.fitness)),
-                size.parameters,
-                size.multiply_adds,
-                failure=evaluation.failure,
-                seconds=evaluation.seconds,
-                traceback=evaluation.details,
-                accuracy=evaluation.accuracy,
-                cross_entropy=evaluation.cross_entropy,
-                loss=evaluation.loss,
-                losses=evaluation.losses if self.config.evolution.racing else None,
-                place=evaluation.place,
-            )
-        self.ledger.add_candidate(record)
-        return record
+        evaluation = self.evaluate(self._trials(waiting))
+        return Candidate(
+            dataclasses.replace(candidate, fitness=evaluation.fitness(self.config.fitness)),
+            size.parameters,
+            size.multiply_adds,
+            failure=evaluation.failure,
+            seconds=evaluation.seconds,
+            traceback=evaluation.details,
+            accuracy=evaluation.accuracy,
+            cross_entropy=evaluation.cross_entropy,
+            loss=evaluation.loss,
+            losses=evaluation.losses if self.config.evolution.racing else None,
+            place=evaluation.place,
+        )
 
     def _trials(self, waiting: list[Individual]) -> list[Trial]:
         """The first waiting candidate's trial, and behind it trials that may begin early.
@@ -238,7 +239,7 @@ class Explorer:
     def _record_stagnations(self, strategy: Strategy) -> None:
         """Writes those avoidances of the strategy that the history does not have."""
         for event in list(strategy.events)[len(self.ledger.stagnations) :]:
-            self.ledger.add_stagnations([Stagnation(event.kind, event.generation, event.best_id)])
+            self.ledger.add_stagnation(Stagnation(event.kind, event.generation, event.best_id))
             self.reporter.message(
                 f"generation {event.generation}: no progress, {event.kind} stagnation avoidance"
             )

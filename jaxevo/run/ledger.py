@@ -5,7 +5,6 @@ JAX is not imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from jaxevo.config import SearchConfig
@@ -76,11 +75,10 @@ class Ledger:
         self._history.append(retraining.to_dict())
         self.retrainings[retraining.id, retraining.repeat] = retraining
 
-    def add_stagnations(self, stagnations: Iterable[Stagnation]) -> None:
-        """Writes the lines of stagnation avoidances. Raises `OSError`."""
-        for stagnation in stagnations:
-            self._history.append(stagnation.to_dict())
-            self.stagnations.append(stagnation)
+    def add_stagnation(self, stagnation: Stagnation) -> None:
+        """Writes the line of a stagnation avoidance. Raises `OSError`."""
+        self._history.append(stagnation.to_dict())
+        self.stagnations.append(stagnation)
 
     def add_stop(self, stop: Stop) -> None:
         """Writes why the search ends before its last candidate. Raises `OSError`."""

@@ -228,7 +228,7 @@ def _explore_and_choose(
             ledger=ledger,
             checkpoints=Checkpoints(task.workdir.checkpoints),
             complexity=evaluator.builder.complexity,
-            evaluate=dispatcher.evaluate,
+            evaluate=dispatcher.evaluate_first,
             labels=task.data.validation.labels,
             reporter=reporter,
             stopwatch=evaluator.stopwatch,
@@ -236,7 +236,7 @@ def _explore_and_choose(
         )
         ranked = explorer.run().ranked
         dispatcher.withdraw()  # candidates that a search which ends early no longer needs
-        choosing = (task.config, ledger, dispatcher.evaluate)
+        choosing = (task.config, ledger, dispatcher.evaluate_first)
         best = rank_best(*choosing, ranked=ranked, reporter=reporter)
         first = best_of_first_generation(*choosing, reporter=reporter) if compare else None
     remaining.chosen = True

@@ -24,7 +24,7 @@ def random_cell(rng: np.random.Generator, num_nodes: int) -> Cell:
     return Cell(tuple(_random_node(rng, k) for k in range(num_nodes)))
 
 
-def random_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> Genome:
+def random_small_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> Genome:
     """An individual of the initial population ("population initialization").
 
     B is drawn for each cell from [`min_nodes`, `max_nodes` / 2], so that evolution starts small and
@@ -37,7 +37,7 @@ def random_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> G
     return Genome(normal, reduction)
 
 
-def random_genome_of_any_size(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> Genome:
+def random_genome(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> Genome:
     """A random genome with B of each cell anywhere in [`min_nodes`, `max_nodes`]."""
     sizes = rng.integers(min_nodes, max_nodes + 1, len(CELL_KINDS))
     normal, reduction = (random_cell(rng, int(num_nodes)) for num_nodes in sizes)

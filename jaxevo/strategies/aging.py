@@ -32,7 +32,7 @@ class AgingEvolution(Generational):
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
-        if self._begins():
+        if self._draws_at_random():
             return self._random(rng, new_id)
         pool = self._mating_pool()
         drawn = rng.choice(len(pool), config.sample_size, replace=False)

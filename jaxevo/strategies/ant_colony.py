@@ -93,7 +93,7 @@ class AntColony(Generational):
         genome = Genome(normal, reduction)
         return Individual(new_id, genome, self.generation, operators=("ant",))
 
-    def _take(self, candidate: Individual) -> None:
+    def _note_drawn(self, candidate: Individual) -> None:
         """The local update."""
         for choice in choices(candidate.genome):
             self._move(choice, self.colony.pheromone_start, self.colony.pheromone_decay)

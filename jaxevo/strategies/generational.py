@@ -14,7 +14,7 @@ from jaxevo.config import EvolutionConfig
 from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.layouts import LayoutSpace
-from jaxevo.search_space.variation import crossover, mutate, random_genome
+from jaxevo.search_space.variation import crossover, mutate, random_small_genome
 from jaxevo.seeds import Stream, generator
 from jaxevo.strategies.base import Event
 from jaxevo.strategies.individual import Individual, is_valid, rank, select_survivors
@@ -33,9 +33,15 @@ class Generational(abc.ABC):
     So a run depends on the seed, the fitness and L alone, not on the order in which candidates are
     told.
 
-    A strategy defines `_draw`. It overrides `_sequential` if a candidate needs the fitness of the
-    one before, `_select` if others than the best P survive, `_learn` and `_take` if it learns from
-    candidates, and `_fills` if the initial population is another one.
+    A strategy defines `_draw`, for which it finds here `_draws_at_random`, `_random`,
+    `_mating_pool` and `_offspring`. It overrides
+
+    - `_sequential` if a candidate needs the fitness of the one before;
+    - `_select` if others than the best P survive, and `ranked` if others are held for the best;
+    - `_note_drawn` and `_note_evaluated` if it learns from candidates;
+    - `_is_filling` and `_missing` if the initial population is another one;
+    - `state_dict` and `load_state_dict` if it has a state beyond this one. A search that is
+      interrupted forgets what is not in them.
     """
 
     def __init__(
@@ -103,7 +109,7 @@ class Generational(abc.ABC):
         self.best = min(self.best or evaluated, evaluated, key=rank)
         self.population = sorted([*self.population, evaluated], key=rank)
         self._evaluated += 1
-        self._learn(evaluated)
+        self._note_evaluated(evaluated)
         self._select()
 
     def _draw_ahead(self) -> None:
@@ -187,13 +193,13 @@ class Generational(abc.ABC):
         following = self.num_generations - self.generation
         return self._missing() + following * self.config.num_offspring
 
-    def _fills(self) -> bool:
+    def _is_filling(self) -> bool:
         """True while the population grows to its size by random individuals."""
         return self.generation == 0
 
-    def _begins(self) -> bool:
+    def _draws_at_random(self) -> bool:
         """True if the next candidate belongs to the initial population, or parents are too few."""
-        initial = self._fills() and len(self._pending) < self._missing()
+        initial = self._is_filling() and len(self._pending) < self._missing()
         return initial or len(self._mating_pool()) < self.config.sample_size
 
     def _sequential(self) -> bool:
@@ -209,13 +215,13 @@ class Generational(abc.ABC):
         """
         if new_id < len(self.initial):
             given = Individual(new_id, self.initial[new_id], self.generation, operators=("given",))
-            self._take(given)
+            self._note_drawn(given)
             return given
         for attempt in range(MAX_DRAWS):
             rng = generator(Stream.CANDIDATE, (self.seed, new_id, attempt))
             candidate = self._draw(rng, new_id)
             if self.fits is None or self.fits(candidate.genome):
-                self._take(candidate)
+                self._note_drawn(candidate)
                 return dataclasses.replace(candidate, rival=self._rival())
         raise InputError(
             f"none of {MAX_DRAWS} genomes drawn for individual {new_id} is within the bounds on "
@@ -237,7 +243,7 @@ class Generational(abc.ABC):
         self,
         rng: np.random.Generator,
         new_id: int,
-        draw: Callable[[np.random.Generator, int, int], Genome] = random_genome,
+        draw: Callable[[np.random.Generator, int, int], Genome] = random_small_genome,
     ) -> Individual:
         """An individual without parents."""
         genome = draw(rng, self.config.min_nodes, self.config.max_nodes)
@@ -283,10 +289,10 @@ class Generational(abc.ABC):
         assert self.layouts is not None and genome.layout is not None
         return dataclasses.replace(genome, layout=self.layouts.mutate(rng, genome.layout, prob))
 
-    def _take(self, candidate: Individual) -> None:  # noqa: B027  most strategies learn from fitness alone
+    def _note_drawn(self, candidate: Individual) -> None:  # noqa: B027  most strategies learn from fitness alone
         """Learns that a candidate was drawn."""
 
-    def _learn(self, individual: Individual) -> None:  # noqa: B027  most keep the population alone
+    def _note_evaluated(self, individual: Individual) -> None:  # noqa: B027  most keep the population alone
         """Learns the fitness of an individual."""
 
     def _select(self) -> None:

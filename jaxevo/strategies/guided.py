@@ -15,7 +15,7 @@ import numpy as np
 from jaxevo.config import EvolutionConfig, NetworkConfig
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.layouts import LayoutSpace
-from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.linear_model import OWN_SHARE, FitnessPredictor
@@ -87,8 +87,8 @@ class GuidedEvolution(Generational):
             for each in self._known
             if config.mating_pool == "growing" or each.generation < self.generation
         ][-MAX_KNOWN:]
-        if self._begins() or len(known) < 2:
-            return self._random(rng, new_id, random_genome_of_any_size)
+        if self._draws_at_random() or len(known) < 2:
+            return self._random(rng, new_id, random_genome)
         pool = self._by_expected(self._mating_pool(), known)
         proposals = [self._propose(rng, new_id, pool) for _ in range(PROPOSALS)]
         # Take the best by a model drawn from those that are possible, unless it is isomorphic to a
@@ -100,7 +100,7 @@ class GuidedEvolution(Generational):
             genome = proposals[k].genome
             if genome.canonical_key() not in taken and (self.fits is None or self.fits(genome)):
                 return proposals[k]
-        return self._random(rng, new_id, random_genome_of_any_size)
+        return self._random(rng, new_id, random_genome)
 
     def _predictor(self, known: list[Individual]) -> FitnessPredictor:
         """The model of these individuals, fitted once for all candidates drawn by it."""
@@ -114,7 +114,7 @@ class GuidedEvolution(Generational):
     ) -> Individual:
         """A random genome, or an offspring of a pool that has the best first."""
         if rng.random() < RANDOM_SHARE or len(pool) < max(2, self.config.sample_size):
-            return self._random(rng, new_id, random_genome_of_any_size)
+            return self._random(rng, new_id, random_genome)
         config = self.config
         # The first of a sample is the better.
         drawn = sorted(rng.choice(len(pool), max(2, config.sample_size), replace=False))
@@ -122,7 +122,7 @@ class GuidedEvolution(Generational):
         op_prob, edge_prob = config.op_mutation_prob, config.edge_mutation_prob
         return self._offspring(rng, new_id, parents, op_prob=op_prob, edge_prob=edge_prob)
 
-    def _learn(self, individual: Individual) -> None:
+    def _note_evaluated(self, individual: Individual) -> None:
         by_id = sorted([*self._known, individual], key=lambda each: each.id)
         # Those of this generation push no older one out, as a candidate may be drawn without them.
         older = [each for each in by_id if each.generation < self.generation]

@@ -39,7 +39,7 @@ class ParetoEvolution(Generational):
         return self.config.mating_pool == "growing" and self.generation > 0
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
-        if self._begins():
+        if self._draws_at_random():
             return self._random(rng, new_id)
         # Isomorphic genomes have equal objectives, and would fill the population.
         pool = self.ranked(self._mating_pool())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.generational import Generational
 from jaxevo.strategies.individual import Individual
 
@@ -17,4 +17,4 @@ class RandomSearch(Generational):
     """
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
-        return self._random(rng, new_id, random_genome_of_any_size)
+        return self._random(rng, new_id, random_genome)

@@ -63,13 +63,13 @@ class RegularizedEvolution(Generational):
             - len(self.population)
         )
 
-    def _fills(self) -> bool:
+    def _is_filling(self) -> bool:
         """At first, and after hard avoidance."""
         return self._filling
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
         config = self.config
-        if self._begins():
+        if self._draws_at_random():
             return self._random(rng, new_id)
         parents = select_parents(rng, self._mating_pool(), config.sample_size)[
             : 2 if config.crossover else 1

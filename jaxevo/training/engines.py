@@ -181,7 +181,7 @@ class NativeEngine(UniversalEngine):
     network_type = native.NativeNetwork
 
 
-def make_full_engine(
+def make_engine_for(
     name: str, model: Architecture, builder: NetworkBuilder, *, batch_size: int
 ) -> Any:
     """The named engine for one model; its cells have slots for this genome's nodes only."""

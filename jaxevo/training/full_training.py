@@ -14,7 +14,7 @@ from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.training.checkpoints import Checkpoints
 from jaxevo.training.classifier import Classifier
 from jaxevo.training.data import TrainingData
-from jaxevo.training.engines import make_full_engine
+from jaxevo.training.engines import make_engine_for
 from jaxevo.training.fit import fit
 from jaxevo.training.source import Source
 
@@ -52,7 +52,7 @@ def train_classifiers(
     Yields:
         Each classifier, and the seconds of its training. Raises `DivergedError`.
     """
-    trains = make_full_engine(engine, model, builder, batch_size=config.batch_size)
+    trains = make_engine_for(engine, model, builder, batch_size=config.batch_size)
     everything = TrainingData.of(train)
     for seed in seeds:
         # Draw the subset and the initial weights of this seed, and train.

@@ -66,7 +66,7 @@ def dispatch(written: Any, by_workers: bool = False) -> Dispatcher:
 def test_as_many_in_a_step_as_it_takes_and_the_next_is_expected(at_once: int, expected: list):
     written = Written(at_once)
     dispatcher = dispatch(written)
-    found = [dispatcher.evaluate(TRIALS[number:]).accuracy for number in range(5)]
+    found = [dispatcher.evaluate_first(TRIALS[number:]).accuracy for number in range(5)]
     assert found == [0.0, 0.1, 0.2, 0.3, 0.4]
     assert written.asked == expected
 
@@ -74,9 +74,9 @@ def test_as_many_in_a_step_as_it_takes_and_the_next_is_expected(at_once: int, ex
 def test_what_was_done_ahead_is_not_done_again_where_others_come_between():
     written = Written(3)
     dispatcher = dispatch(written)
-    dispatcher.evaluate([TRIALS[0], TRIALS[2], TRIALS[4]])
-    dispatcher.evaluate([TRIALS[1], TRIALS[2], TRIALS[3], TRIALS[4]])
-    assert dispatcher.evaluate([TRIALS[4]]).accuracy == 0.4
+    dispatcher.evaluate_first([TRIALS[0], TRIALS[2], TRIALS[4]])
+    dispatcher.evaluate_first([TRIALS[1], TRIALS[2], TRIALS[3], TRIALS[4]])
+    assert dispatcher.evaluate_first([TRIALS[4]]).accuracy == 0.4
     assert written.asked == [[0, 2, 4], [1, 3]]
 
 
@@ -84,13 +84,13 @@ def test_the_genome_at_hand_is_not_expected_for_its_other_seeds():
     written = Written()
     written.evaluate_several = lambda trials: [Evaluation(0.5)]
     twice = [Trial(GENOMES[0], (0, 0)), Trial(GENOMES[0], (0, 1)), Trial(GENOMES[1], (0, 2))]
-    dispatch(written).evaluate(twice)
+    dispatch(written).evaluate_first(twice)
     assert written.asked == ["expect 1"]
 
 
 def test_workers_are_given_everything_and_waited_for_the_first():
     written = Written()
-    assert dispatch(written, by_workers=True).evaluate(TRIALS[1:4]).accuracy == 0.1
+    assert dispatch(written, by_workers=True).evaluate_first(TRIALS[1:4]).accuracy == 0.1
     assert written.asked == ["submit 1", "submit 2", "submit 3", "result 1"]
     assert written.stopwatch.seconds == {"train": 2.0}  # workers overlap, so the waiting counts
 
@@ -100,4 +100,4 @@ def test_no_worker_is_started_where_none_is_asked_for(digits):
     none = WorkerConfig(workers=0)
     with Dispatcher.open(written, none, digits, reporter=Silent()) as dispatcher:
         assert dispatcher.workers is None
-        assert dispatcher.evaluate(TRIALS).accuracy == 0
+        assert dispatcher.evaluate_first(TRIALS).accuracy == 0

@@ -80,7 +80,7 @@ def test_what_is_not_on_the_disk_is_not_known(tmp_path, monkeypatch):
         for add, record in (
             (ledger.add_candidate, candidate(0, 0.5)),
             (ledger.add_retraining, Retraining(0, 0, 0.4)),
-            (ledger.add_stagnations, [Stagnation("soft", 3, 0)]),
+            (ledger.add_stagnation, Stagnation("soft", 3, 0)),
             (ledger.add_stop, Stop("by hand")),
             (ledger.add_change, CHANGE),
         ):
@@ -132,7 +132,7 @@ def test_stagnations_are_those_of_the_strategy(tmp_path):
     written = explorer.ledger.stagnations
     assert {stagnation.event for stagnation in written} == {"soft", "hard"}
     assert open_ledger(tmp_path, config).stagnations == written
-    open_ledger(tmp_path, config).add_stagnations([Stagnation("soft", 99, 0)])
+    open_ledger(tmp_path, config).add_stagnation(Stagnation("soft", 99, 0))
     with pytest.raises(FileError, match="would not avoid stagnation here"):
         open_ledger(tmp_path, config)
 

@@ -295,7 +295,7 @@ def by_workers(number: int, setup: Any):
     """Evaluates in so many workers by the setup's function."""
     evaluator: Any = Idle()
     with Workers(WorkerConfig(workers=number)) as pool:
-        yield Dispatcher(evaluator, Trainings(pool, setup)).evaluate
+        yield Dispatcher(evaluator, Trainings(pool, setup)).evaluate_first
 
 
 @pytest.mark.parametrize(("number", "wait_for"), [(1, {}), (2, {}), (2, {0: 3})])

@@ -6,7 +6,7 @@ import pytest
 from jaxevo.errors import InputError
 from jaxevo.search_space import darts_text, genome_files
 from jaxevo.search_space.genome import Cell, Genome, Layout, Node, Op
-from jaxevo.search_space.variation import random_genome
+from jaxevo.search_space.variation import random_small_genome
 
 GENOME = Genome(
     Cell((Node((0, 1), (Op.CONV_3X3, Op.IDENTITY)), Node((2, 0), (Op.CONV_7X7, Op.CONV_5X5)))),
@@ -28,7 +28,7 @@ def test_a_genome_by_hand():
 def test_random_genomes_come_back():
     rng = np.random.default_rng(0)
     for _ in range(300):
-        genome = random_genome(rng, 1, 6)
+        genome = random_small_genome(rng, 1, 6)
         assert darts_text.loads(darts_text.dumps(genome)) == genome
 
 
@@ -36,8 +36,8 @@ def test_a_file_of_it_is_a_genome_file(tmp_path):
     path = tmp_path / "cells.txt"
     path.write_text(f"\n{TEXT}")
     assert genome_files.find(str(path)) == (GENOME, {})
-    path.write_text(TEXT.replace("sep_conv_7x7", "dil_conv_3x3"))
-    with pytest.raises(InputError, match=r"cells\.txt: normal: 'dil_conv_3x3' is not one of skip"):
+    path.write_text(TEXT.replace("sep_conv_7x7", "conv_31x31"))
+    with pytest.raises(InputError, match=r"cells\.txt: normal: 'conv_31x31' is not one of skip"):
         genome_files.find(str(path))
 
 

@@ -14,13 +14,13 @@ from jaxevo.errors import InputError
 from jaxevo.search_space import complexity, genome_files
 from jaxevo.search_space.genome import OPS, Genome, Op
 from jaxevo.search_space.genome_files import MAX_FILE_BYTES
-from jaxevo.search_space.variation import random_genome
+from jaxevo.search_space.variation import random_small_genome
 
 
 def test_files_round_trip():
     rng = np.random.default_rng(2)
     for index in range(300):
-        genome = random_genome(rng, 1, MAX_NODES)
+        genome = random_small_genome(rng, 1, MAX_NODES)
         metadata = (
             {"fitness": float(rng.random()), "note": "öß\n\ud800", "nested": {"id": index}}
             if index % 2
@@ -104,7 +104,7 @@ def test_other_files_are_refused(tmp_path):
 
 
 def test_find_takes_a_path_or_a_shipped_name(tmp_path, monkeypatch):
-    genome = random_genome(np.random.default_rng(3), 2, 6)
+    genome = random_small_genome(np.random.default_rng(3), 2, 6)
     (tmp_path / "mine.json").write_text(genome_files.dumps(genome, {"from": "me"}))
     monkeypatch.chdir(tmp_path)
     assert (
@@ -183,7 +183,7 @@ def test_the_shipped_genome_of_20000_parameters_is_its_searchs_winner():
 
 
 def test_several_genomes_are_packed_into_a_text_and_unpacked(tmp_path):
-    one = random_genome(np.random.default_rng(0), 2, 4)
+    one = random_small_genome(np.random.default_rng(0), 2, 4)
     (tmp_path / "one.json").write_text(genome_files.dumps(one, {"id": 3}))
     text = genome_files.pack([str(tmp_path / "one.json"), "evoA", one])
     assert genome_files.unpack(text) == [one, genome_files.find("evoA.json")[0], one]

@@ -16,7 +16,7 @@ from jaxevo.search_space.variation import (
     mutate_edge,
     mutate_op,
     random_cell,
-    random_genome,
+    random_small_genome,
 )
 
 NUM_DRAWS = 4000
@@ -42,7 +42,7 @@ def changed_operands(
 
 
 def fixed_genome(rng: np.random.Generator, num_nodes: int) -> Genome:
-    return random_genome(rng, num_nodes, num_nodes)
+    return random_small_genome(rng, num_nodes, num_nodes)
 
 
 class ScriptedRandom:
@@ -89,7 +89,7 @@ def test_random_cells_are_uniform():
 )
 def test_random_genomes_start_small(min_nodes: int, max_nodes: int, sizes: set[int]):
     rng = np.random.default_rng(1)
-    genomes = [random_genome(rng, min_nodes, max_nodes) for _ in range(500)]
+    genomes = [random_small_genome(rng, min_nodes, max_nodes) for _ in range(500)]
     for pair in itertools.product(sizes, repeat=2):  # drawn for each cell
         count = sum((g.normal.num_nodes, g.reduction.num_nodes) == pair for g in genomes)
         assert_rate(count, len(genomes), 1 / len(sizes) ** 2)
@@ -101,7 +101,7 @@ def test_variation_gives_valid_genomes():
     rng = np.random.default_rng(2)
     names = ("op_mutation", "edge_mutation", "add_node")
     for _ in range(1000):
-        parents = random_genome(rng, 1, 12), random_genome(rng, 2, 6)
+        parents = random_small_genome(rng, 1, 12), random_small_genome(rng, 2, 6)
         child = crossover(rng, *parents, bias=0.6)
         mutant, operators = mutate(rng, child, 0.5, edge_prob=0.5, add_prob=0.5, max_nodes=6)
         for name in CELL_KINDS:

@@ -13,13 +13,13 @@ from jaxevo.config import NetworkConfig
 from jaxevo.config.search import FITNESSES
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.search_space.genome import Cell, Genome, Layout, Node, Op
-from jaxevo.search_space.variation import random_genome_of_any_size
+from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.linear_model import OWN_SHARE, FitnessPredictor, features
 
 SHARE, NETWORK = 0.2, NetworkConfig()
 RNG = np.random.default_rng(0)
-GENOMES = [random_genome_of_any_size(RNG, 2, 6) for _ in range(300)]
+GENOMES = [random_genome(RNG, 2, 6) for _ in range(300)]
 
 
 def true_fitness(genome: Genome) -> float:

@@ -321,7 +321,7 @@ void max_pool_gradient(Planes& planes, Image image, Channel x, const Vector* dz,
 // The operation's output `z` for a channel `x`; `kernel` is the channel's slot.
 inline void spatial(int operation, Planes& planes, Image image, Channel x, const float* kernel,
                     Vector* z) {
-  switch (operation) {
+  switch (static_cast<Operation>(operation)) {
     case kConv3:
       return convolution<3>(planes, image, x, kernel, z);
     case kConv5:
@@ -332,8 +332,11 @@ inline void spatial(int operation, Planes& planes, Image image, Channel x, const
       return max_pool(planes, image, x, z);
     case kAveragePool:
       return average_pool(planes, image, x, z);
-    default:
+    case kIdentity:
       for (int i = 0; i < image.height * image.width; i++) z[i] = x[i];
+      return;
+    case kNumOperations:
+      return;  // no operation
   }
 }
 
@@ -341,7 +344,7 @@ inline void spatial(int operation, Planes& planes, Image image, Channel x, const
 template <class Store>
 void spatial_gradients(int operation, Planes& planes, Image image, Channel x, const float* kernel,
                        const Vector* dz, int valid, Store store, float* dk) {
-  switch (operation) {
+  switch (static_cast<Operation>(operation)) {
     case kConv3:
       return convolution_gradients<3>(planes, image, x, kernel, dz, valid, store, dk);
     case kConv5:
@@ -352,8 +355,11 @@ void spatial_gradients(int operation, Planes& planes, Image image, Channel x, co
       return max_pool_gradient(planes, image, x, dz, store);
     case kAveragePool:
       return average_pool_gradient(planes, image, dz, store);
-    default:
+    case kIdentity:
       for (int i = 0; i < image.height * image.width; i++) store(i, dz[i]);
+      return;
+    case kNumOperations:
+      return;  // no operation
   }
 }
 
