@@ -292,8 +292,8 @@ def evolve(
             f"strategy={strategy} minimises the size of networks, and here there are none; choose "
             "another one"
         )
-    # What `guided` expects of a genome is for the most part its own fitness, which may be exact.
-    begin |= {"fitness": "speed", "racing": 0.0}
+    begin |= {"racing": 0.0}
     given = genome_files.pack(genome_files.listed(initial_genomes))
     config = replace(SearchConfig(), begin | settings | {"seed": seed, "initial_genomes": given})
-    return evolve_strategy(make_strategy(config), fitness, max_consecutive_failures)
+    searched = make_strategy(config, own_fitness=True)
+    return evolve_strategy(searched, fitness, max_consecutive_failures)

@@ -45,9 +45,11 @@ class GuidedEvolution(Generational):
         layouts: LayoutSpace | None = None,
         own_share: float = OWN_SHARE["accuracy"],
         network: NetworkConfig | None = None,
+        any_size: bool = False,
     ) -> None:
         super().__init__(config, seed, fits, initial=initial, layouts=layouts)
         self._own_share = own_share
+        self._any_size = any_size  # of fitness
         self._network = network or NetworkConfig()
         self._known: list[Individual] = []  # what the model is fitted to, by id
         self._fitted: tuple[list[int], FitnessPredictor] | None = None  # the last, by ids
@@ -106,7 +108,10 @@ class GuidedEvolution(Generational):
         """The model of these individuals, fitted once for all candidates drawn by it."""
         ids = [each.id for each in known]
         if self._fitted is None or self._fitted[0] != ids:
-            self._fitted = ids, FitnessPredictor(known, self._own_share, self._network)
+            predictor = FitnessPredictor(
+                known, self._own_share, self._network, any_size=self._any_size
+            )
+            self._fitted = ids, predictor
         return self._fitted[1]
 
     def _propose(

@@ -26,6 +26,7 @@ from jaxevo.strategies.individual import Individual
 # share x (measured - foretold). Of 0.1 to 0.7 these shares gave the best order of 126 genomes'
 # second trainings on digits.
 OWN_SHARE = {"accuracy": 0.2, "likelihood": 0.2, "speed": 0.6}
+CALLER_SHARE = 0.6  # of a caller's own function, which may be exact
 
 
 def features(genome: Genome, network: NetworkConfig) -> list[float]:
@@ -91,9 +92,18 @@ class FitnessPredictor:
         individuals: At least two, each with a fitness. Their order does not matter.
         own_share: Part of what features do not foretell that counts as the genome's own.
         network: The settings of the genomes' networks.
+        any_size: Whether fitness may be of any size. The regression's priors and tolerance are for
+            fitness from 0 to 1, so another one is brought to a standard deviation of 1.
     """
 
-    def __init__(self, individuals: Sequence[Individual], own_share: float, network: NetworkConfig):
+    def __init__(
+        self,
+        individuals: Sequence[Individual],
+        own_share: float,
+        network: NetworkConfig,
+        *,
+        any_size: bool = False,
+    ):
         self._own_share = own_share
         self._network = network
         # Sorted, so that no sum depends on the order in which fitness arrived.
@@ -103,7 +113,9 @@ class FitnessPredictor:
         # A feature that is always the same tells nothing.
         self._scale[self._scale < 1e-9] = np.inf
         fitness = np.array([individual.fitness for individual in known])
-        self._model = BayesianRidge().fit(self._scaled(rows), fitness)
+        self._zero, self._unit = (fitness.mean(), fitness.std() or 1.0) if any_size else (0.0, 1.0)
+        scaled = (fitness - self._zero) / self._unit
+        self._model = BayesianRidge().fit(self._scaled(rows), scaled)
 
     def _rows(self, genomes: Sequence[Genome]) -> np.ndarray:
         return np.array([features(genome, self._network) for genome in genomes])
@@ -114,10 +126,14 @@ class FitnessPredictor:
     def predict(self, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` that features foretell."""
         rows = self._rows(genomes)
-        return _rounded(np.asarray(self._model.predict(self._scaled(rows))))
+        foretold = np.asarray(self._model.predict(self._scaled(rows)))
+        return _rounded(self._zero + self._unit * foretold)
 
     def sample(self, rng: np.random.Generator, genomes: Sequence[Genome]) -> np.ndarray:
-        """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933)."""
+        """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933).
+
+        All less the same number and in the same unit, so that they can be compared.
+        """
         rows = self._rows(genomes)
         # The symmetric root is unique, where eigenvectors have the signs of the linear algebra at
         # hand.

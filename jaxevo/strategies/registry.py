@@ -19,8 +19,12 @@ from jaxevo.strategies.random_search import RandomSearch
 from jaxevo.strategies.regularized import RegularizedEvolution
 
 
-def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
+def make_strategy(
+    config: SearchConfig, fits: Fits | None = None, *, own_fitness: bool = False
+) -> Strategy:
     """The strategy of a search, at its beginning; it draws only genomes that `fits` is true for.
+
+    With `own_fitness` it is told the values of a caller's function in place of `config.fitness`.
 
     Raises `InputError` if the genomes to begin with cannot be used.
     """
@@ -31,14 +35,15 @@ def make_strategy(config: SearchConfig, fits: Fits | None = None) -> Strategy:
     if config.strategy == "guided":
         # Here, as scikit-learn takes a second.
         from jaxevo.strategies.guided import GuidedEvolution
-        from jaxevo.strategies.linear_model import OWN_SHARE
+        from jaxevo.strategies.linear_model import CALLER_SHARE, OWN_SHARE
 
         return GuidedEvolution(
             *given,
             initial=initial,
             layouts=layouts,
-            own_share=OWN_SHARE[config.fitness],
+            own_share=CALLER_SHARE if own_fitness else OWN_SHARE[config.fitness],
             network=config.network,
+            any_size=own_fitness,
         )
     kinds = {
         "rea": RegularizedEvolution,

@@ -80,6 +80,20 @@ def test_the_order_in_which_fitness_arrived_does_not_matter():
     )
 
 
+def test_a_fitness_of_any_size_is_foretold_alike():
+    """The regression itself has priors and a tolerance for numbers around 1."""
+    individuals = measured(GENOMES[:60], 0.05)
+    predictors = {}
+    for size in (1e-9, 1.0, 2.0**30):
+        told = [dataclasses.replace(each, fitness=each.fitness * size) for each in individuals]
+        predictor = FitnessPredictor(told, SHARE, NETWORK, any_size=True)
+        drawn = predictor.sample(np.random.default_rng(0), GENOMES)
+        predictors[size] = predictor.predict(GENOMES) / size, np.argsort(drawn)
+    for foretold, order in predictors.values():
+        np.testing.assert_allclose(foretold, predictors[1.0][0], rtol=1e-6)
+        np.testing.assert_array_equal(order, predictors[1.0][1])
+
+
 def test_models_that_are_drawn_spread_less_the_more_is_known():
     def spread(number: int) -> float:
         predictor = FitnessPredictor(measured(GENOMES[:number], 0.05), SHARE, NETWORK)
