@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import os
@@ -115,12 +116,25 @@ def _named(error: OSError, path: pathlib.Path) -> OSError:
 def drafted(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A place for a file or a folder, which goes to `path` once the block has made it whole.
 
-    Raises `OSError`.
+    Raises `OSError` naming `path` where it cannot be written.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        draft = pathlib.Path(folder) / path.name
-        yield draft
-        shutil.move(draft, path)
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            draft = pathlib.Path(folder) / path.name
+            yield draft
+            shutil.move(draft, path)
+    except OSError as error:
+        own = error.filename is None or pathlib.Path(error.filename).is_relative_to(path.parent)
+        raise (_named(error, path) if own and error.errno else error) from error
+
+
+def copy_folder(source: pathlib.Path, path: pathlib.Path) -> None:
+    """Copies a folder to a new one, whole or not at all; links stay links. Raises `OSError`."""
+    with drafted(path) as draft:
+        try:
+            shutil.copytree(source, draft, symlinks=True)
+        except shutil.Error as error:  # of each file: from, to, why
+            raise OSError(errno.EIO, f"not all can be copied ({error.args[0][0][2]})") from error
 
 
 def read_json(path: pathlib.Path) -> Any:

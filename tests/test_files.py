@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 
@@ -11,8 +12,12 @@ from jaxevo.errors import InputError
 from jaxevo.files import (
     MAX_DOCUMENT_BYTES,
     FileError,
+    check_file_place,
+    check_place,
     checkpoint_steps,
+    copy_folder,
     default_cache_dir,
+    drafted,
     home_expanded,
     numbered_folders,
     read_json,
@@ -128,3 +133,57 @@ def test_numbered_folders_are_in_the_order_of_their_numbers(tmp_path: pathlib.Pa
     assert checkpoint_steps(tmp_path) == [7, 9, 10]  # an empty folder is no checkpoint
     assert numbered_folders(tmp_path / "missing") == checkpoint_steps(tmp_path / "missing") == []
     assert numbered_folders(tmp_path / "3") == []
+
+
+# New files and folders
+
+
+def test_places_are_checked_before_long_work(tmp_path: pathlib.Path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    check_file_place("--output", str(tmp_path / "new"))
+    check_file_place("--output", str(tmp_path / "file"))  # to be replaced
+    check_place("--save", f"{tmp_path}/new/")
+    refused = {
+        "none/new": "its folder does not exist; create it first",
+        "file/new": f"{tmp_path / 'file'} is a file; give a place in a folder",
+        "folder": "is a folder; give the name of a file",
+        "new/": "is a folder; give the name of a file",
+    }
+    for name, words in refused.items():
+        with pytest.raises(InputError) as caught:
+            check_file_place("--output", f"{tmp_path}/{name}")
+        assert str(caught.value).startswith(f"--output={tmp_path}/{name}")
+        assert str(caught.value).endswith(words)
+    assert names(tmp_path) == ["file", "folder"]
+
+
+def test_drafts_appear_whole_or_not_at_all(tmp_path: pathlib.Path):
+    with drafted(tmp_path / "there") as draft:
+        draft.write_text("whole")
+    assert (tmp_path / "there").read_text() == "whole"
+    # An error of writing names the place that was asked for.
+    with pytest.raises(OSError) as caught, drafted(tmp_path / "new"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "new")
+    with pytest.raises(OSError) as caught, drafted(tmp_path / "new") as draft:
+        (draft / "none").write_text("")
+    assert caught.value.filename == str(tmp_path / "new")
+    # One of reading names its own.
+    with pytest.raises(FileNotFoundError, match="/nowhere"), drafted(tmp_path / "new"):
+        pathlib.Path("/nowhere").read_text()
+    assert names(tmp_path) == ["there"]
+
+
+def test_folders_are_copied_whole_or_not_at_all(tmp_path: pathlib.Path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a").write_text("a")
+    (source / "link").symlink_to("a")
+    copy_folder(source, tmp_path / "copy")
+    assert names(tmp_path / "copy") == ["a", "link"] and (tmp_path / "copy" / "link").is_symlink()
+    os.mkfifo(source / "pipe")
+    with pytest.raises(OSError, match="not all can be copied .*pipe") as caught:
+        copy_folder(source, tmp_path / "other")
+    assert caught.value.filename == str(tmp_path / "other")
+    assert names(tmp_path) == ["copy", "source"]

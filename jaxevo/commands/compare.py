@@ -66,6 +66,7 @@ def main(console: Console) -> None:
     from jaxevo.datasets import open_dataset
     from jaxevo.experiments.comparison import (
         Comparison,
+        check_alike,
         run_comparison,
         search_folder,
         write_comparison,
@@ -81,18 +82,13 @@ def main(console: Console) -> None:
     settings = settle_lag(shared.given(SETTINGS), Workdir(path), WorkerConfig())
     data = open_dataset(FLAGS.dataset, FLAGS.data_dir).divided()
     # A comparison that was begun goes on as it was.
-    configs = {
-        strategy: make_config(
-            FLAGS.dataset,
-            data,
-            preset=preset,
-            strategy=strategy,
-            recipe=FLAGS.recipe,
-            settings=settings,
-            workdir=Workdir(search_folder(path, strategy, 0)),
-        )
-        for strategy in FLAGS.strategies
-    }
+    asked = {"preset": preset, "recipe": FLAGS.recipe, "settings": settings}
+    configs, fresh = {}, {}
+    for name in FLAGS.strategies:
+        begun = Workdir(search_folder(path, name, 0))
+        configs[name] = make_config(FLAGS.dataset, data, strategy=name, workdir=begun, **asked)
+        fresh[name] = make_config(FLAGS.dataset, data, strategy=name, **asked)
+    check_alike(configs, fresh)
     comparison = Comparison(
         configs=configs,
         preset=preset,
@@ -101,6 +97,7 @@ def main(console: Console) -> None:
         path=path,
         data_dir=FLAGS.data_dir,
     )
+    comparison.check_begun()
     outcomes, failures = run_comparison(comparison, console, limits)
     console.print(Markdown(write_comparison(comparison, outcomes, failures)))
     say(console, f"tables and plots: {comparison.path}")

@@ -27,6 +27,7 @@ from jaxevo.reports import cell_pictures, charts
 from jaxevo.reports import comparison as tables
 from jaxevo.reports.comparison import Failure, FinishedRun
 from jaxevo.reports.page import Picture, render_tables
+from jaxevo.run.claim import check_no_search
 from jaxevo.run.explore import SearchFailedError
 from jaxevo.run.pool import Function, Job
 from jaxevo.run.prepare import load_task
@@ -39,6 +40,28 @@ from jaxevo.training.fit import DivergedError
 
 # Most candidates for each training, in case nearly all are isomorphic to earlier ones.
 CANDIDATES = 20
+
+
+def check_alike(configs: Mapping[str, SearchConfig], fresh: Mapping[str, SearchConfig]) -> None:
+    """Raises `InputError` unless searches differ only in what their strategies decide.
+
+    A search that was begun goes on with its settings, and one that is new has those of the call.
+
+    Args:
+        configs: The configurations by strategy.
+        fresh: The same if no search had been begun.
+    """
+    settings = {name: flatten(config) for name, config in configs.items()}
+    own = [flatten(config) for config in fresh.values()]
+    for field in own[0]:
+        alike = all(each[field] == own[0][field] for each in own)
+        values = [each[field] for each in settings.values()]
+        if alike and any(value != values[0] for value in values):
+            listed = ", ".join(f"{name} {each[field]}" for name, each in settings.items())
+            raise InputError(
+                f"{field} would differ between the searches ({listed}), some of which were begun "
+                f"before: give --{field} as then, or another --workdir"
+            )
 
 
 def search_folder(path: pathlib.Path, strategy: str, seed: int) -> pathlib.Path:
@@ -76,6 +99,23 @@ class Comparison:
             for name, config in self.configs.items()
         ]
 
+    def check_begun(self) -> None:
+        """Raises `InputError` where the folder is a search's, or its searches have another length.
+
+        Also raises `FileError` where one of them is damaged.
+        """
+        check_no_search(self.path)
+        for name, config in self.searches():
+            workdir = Workdir(self.folder(name, config.seed))
+            if not workdir.config.exists():
+                continue
+            length = workdir.read_config()["config"].get("max_trainings")
+            if length != self.trainings:
+                raise InputError(
+                    f"{workdir.path} holds a search of {length} trainings: give "
+                    f"--evaluations={length}, or another --workdir"
+                )
+
     def folder(self, name: str, seed: int) -> pathlib.Path:
         """The folder of a strategy's search."""
         return search_folder(self.path, name, seed)
@@ -88,6 +128,7 @@ class Comparison:
             self.folder(name, config.seed),
             preset=self.preset,
             data_dir=self.data_dir,
+            part=True,
         )
 
 
@@ -131,7 +172,8 @@ def run_comparison(
 ) -> tuple[list[FinishedRun], list[Failure]]:
     """Carries one search after the other to its end, or by `limits` several at a time.
 
-    A search that fails does not keep the others from theirs.
+    A search whose trainings fail does not keep the others from theirs; one that is damaged, or was
+    begun with other settings, ends the comparison with an `InputError`.
     """
     outcomes: list[FinishedRun] = []
     failures: list[Failure] = []

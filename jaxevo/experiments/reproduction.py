@@ -22,7 +22,7 @@ from jaxevo.networks.baselines import Architecture, Baseline
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.reports import paper_tables
 from jaxevo.reports.paper_tables import BUDGETS, SEARCHED, TABLES, DataPair
-from jaxevo.run.claim import claim_training
+from jaxevo.run.claim import check_no_search, claim_training
 from jaxevo.run.prepare import load_task
 from jaxevo.run.progress import RunReporter
 from jaxevo.run.search import find_winner
@@ -74,6 +74,7 @@ class Reproduction:
         self.plan = plan
         self.table = TABLES[plan.table]
         self.path = plan.path
+        check_no_search(self.path)
         self.console = console
         self.failed: Mapping[Any, str] = {}
         self.budget = BUDGETS[plan.budget]
@@ -130,7 +131,12 @@ class Reproduction:
             raise PartFailedError(self.failed[path.name])
         config = self.search_config(model)
         task = load_task(
-            config, "mnist", path, preset=self.budget.preset, data_dir=self.plan.data_dir
+            config,
+            "mnist",
+            path,
+            preset=self.budget.preset,
+            data_dir=self.plan.data_dir,
+            part=True,
         )
         reporter = RunReporter(task.config, self.console)
         with reporter.live():

@@ -11,18 +11,21 @@ import datetime
 import json
 import math
 import pathlib
+import sqlite3
 import warnings
 from collections import Counter
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from optuna.exceptions import ExperimentalWarning
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
 from jaxevo.config import CONV_KINDS, LAYOUT_BOUNDS, MAX_NODES
+from jaxevo.errors import InputError
 from jaxevo.files import drafted
 from jaxevo.run.reader import Run
 from jaxevo.run.records import Candidate
@@ -42,17 +45,30 @@ def save_study(run: Run, path: pathlib.Path) -> None:
     lie one after another, the last one ending when the history was last written.
 
     Raises:
-        OSError: The file cannot be written.
+        InputError: The data base cannot be written.
+        OSError: The journal cannot.
     """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     with drafted(path) as draft:
         if path.suffix in (".db", ".sqlite3"):
-            storage: Any = optuna.storages.RDBStorage(f"sqlite:///{draft.absolute()}")
+            _save_database(run, draft, path)
         else:
-            storage = JournalStorage(JournalFileBackend(str(draft)))
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
+            _fill(JournalStorage(JournalFileBackend(str(draft))), run)
+
+
+def _save_database(run: Run, draft: pathlib.Path, path: pathlib.Path) -> None:
+    """Makes an SQLite data base, which is to lie at `path`."""
+    # A path within a URL would have to be without `?` and `%`.
+    settings = {"creator": lambda: sqlite3.connect(draft, check_same_thread=False)}
+    try:
+        storage = optuna.storages.RDBStorage("sqlite://", engine_kwargs=settings)
         _fill(storage, run)
-        if isinstance(storage, optuna.storages.RDBStorage):
-            storage.engine.dispose()
+        storage.engine.dispose()
+    except (SQLAlchemyError, StorageInternalError) as error:
+        reason = str(getattr(error, "orig", None) or error)
+        raise InputError(
+            f"{path} cannot be written ({reason}): make room, or name another place"
+        ) from error
 
 
 def _fill(storage: Any, run: Run) -> None:

@@ -10,12 +10,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 from tensorboardX import SummaryWriter
+from tensorboardX.record_writer import register_writer_factory
 
 from jaxevo import config as configs
 from jaxevo.files import drafted
 from jaxevo.reports import cell_pictures, summary
 from jaxevo.run.reader import Run
 
+_SCHEME = "jaxevo-memory"  # of paths that are in memory
 _SCORES = ("fitness", "accuracy", "cross_entropy", "loss", "parameters", "multiply_adds")
 
 
@@ -29,10 +31,49 @@ def save_events(run: Run, folder: pathlib.Path) -> None:
     Raises:
         OSError: The files cannot be written.
     """
-    with drafted(folder) as draft, SummaryWriter(str(draft), write_to_disk=True) as writer:
+    memory = _Memory()
+    register_writer_factory(_SCHEME, memory)
+    with SummaryWriter(f"{_SCHEME}:", write_to_disk=True) as writer:
         _write_candidates(writer, run)
         _write_generations(writer, run)
         _write_result(writer, run)
+    with drafted(folder) as draft:
+        for name, file in memory.files.items():
+            path = draft / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(file.content)
+
+
+class _File:
+    """An event file in memory."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def write(self, data: bytes) -> None:
+        self.content += data
+
+    def flush(self) -> None:
+        """Does nothing, like `close`: all is there at once."""
+
+    close = flush
+
+
+class _Memory:
+    """Event files by their paths within the folder.
+
+    They are written to the disk at the end: on a full one the thread in which tensorboardX writes
+    ends, and the program waits for it for ever.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, _File] = {}
+
+    def open(self, path: str) -> _File:
+        return self.files.setdefault(path.removeprefix(f"{_SCHEME}:").lstrip("/"), _File())
+
+    def directory_check(self, path: str) -> None:
+        """Does nothing: there are no folders in memory."""
 
 
 def _write_candidates(writer: SummaryWriter, run: Run) -> None:

@@ -32,6 +32,7 @@ from jaxevo.reports.progress_chart import draw_progress
 from jaxevo.reports.style import BAND, COLORS, INK, MARKERS, PALE
 from jaxevo.run.reader import Run
 from jaxevo.run.result import Result
+from jaxevo.run.workdir import Workdir
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,11 +72,15 @@ def draw_run(
     There are none before the first fitness.
 
     The cells are those of the individual `known`, by default of the best. `missing_only` leaves
-    what is there alone.
+    those alone that were drawn after the result was written.
     """
     written = []
+    result = Workdir(run.path).result
+    since = result.stat().st_mtime_ns if missing_only and result.exists() else 0
     for name, draw in pictures(run, known).items():
-        if not (missing_only and all(path.exists() for path in cell_pictures.paths(folder / name))):
+        paths = cell_pictures.paths(folder / name)
+        drawn = all(path.exists() and path.stat().st_mtime_ns >= since for path in paths)
+        if not (missing_only and drawn):
             written += cell_pictures.save(draw(), folder / name)
     return written
 

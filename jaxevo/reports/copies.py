@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
 
 from jaxevo.errors import InputError
+from jaxevo.files import copy_folder, write_text
 from jaxevo.run.reader import Run
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.genome_files import dumps
@@ -26,11 +26,9 @@ def write_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None
         metadata |= {"retrained_fitness": run.result.retrained_fitness}
         if run.result.test_accuracy is not None:
             metadata |= {"test_accuracy": run.result.test_accuracy}
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(dumps(shown.genome, metadata))
-    except FileExistsError:
-        raise InputError(f"{path} exists already; give the genome file another name") from None
+    if path.exists():
+        raise InputError(f"{path} exists already; give the genome file another name")
+    write_text(path, dumps(shown.genome, metadata))
 
 
 def copy_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
@@ -53,4 +51,4 @@ def copy_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
     if path.exists():
         raise InputError(f"{path} exists already; give the folder of weights another name")
     workdir.check_inside()
-    shutil.copytree(source, path, symlinks=True)
+    copy_folder(source, path)

@@ -32,13 +32,18 @@ def claim_training(
     claim_folder(folder, describe(model) | used | {"images": images.digest()} | others)
 
 
+def check_no_search(folder: pathlib.Path) -> None:
+    """Raises `InputError` for a link, and for the folder of a search, whose files would be lost."""
+    if folder.is_symlink() or Workdir(folder).config.exists():
+        raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
+
+
 def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     """Claims the folder for this training, or checks that it already belongs to it.
 
     Raises `InputError`.
     """
-    if folder.is_symlink() or Workdir(folder).config.exists():
-        raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
+    check_no_search(folder)
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**settings, "streams": STREAMS}
     document = folder / TRAINING

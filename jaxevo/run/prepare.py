@@ -119,6 +119,7 @@ def load_task(
     data_dir: str | None = None,
     workers: WorkerConfig | None = None,
     time_limit: float | None = None,
+    part: bool = False,
     on_image: Callable[[int, int], None] = lambda done, total: None,
 ) -> Task:
     """A search of this configuration in a folder, with its images. Raises `InputError`."""
@@ -133,6 +134,7 @@ def load_task(
         data_seconds=time.perf_counter() - begin,
         workers=workers or WorkerConfig(),
         time_limit=time_limit,
+        part=part,
     )
     # Only checks, before there is a folder: enough images, and a genome within the bounds.
     training_subset(images.train.labels, config.data.train_examples, config.seed)

@@ -56,6 +56,7 @@ class Task:
     workers: WorkerConfig = WorkerConfig()
     time_limit: float | None = None  # seconds, after which no candidate is begun; None: no limit
     continues: bool = False  # the run in the folder, complete or not, takes this configuration
+    part: bool = False  # of a comparison or a table, whose command continues no run
     fitted: Fitted | None = None  # what was chosen of the preset for this machine
     test_digest: str = ""  # of a person's own test images
 
@@ -185,7 +186,7 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
             )
             if change is not None:
                 reporter.message(change)
-        document = workdir.open(task.config, about)
+        document = workdir.open(task.config, about, can_continue=not task.part)
         # Say where the run goes on under other conditions.
         if changed := changed_versions(document):
             reporter.message(

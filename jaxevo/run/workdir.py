@@ -177,7 +177,9 @@ class Workdir:
             ) from None
         return handle
 
-    def open(self, config: SearchConfig, extra: dict[str, Any]) -> dict[str, Any]:
+    def open(
+        self, config: SearchConfig, extra: dict[str, Any], *, can_continue: bool = True
+    ) -> dict[str, Any]:
         """Creates the run, or checks that the run in the folder is one of this configuration.
 
         Args:
@@ -185,6 +187,7 @@ class Workdir:
             extra: What else a new run writes. Its `data` is the digest of the images: where it is
                 the run's, the images may lie in another place than they did. Its `test` is that of
                 a person's own test images, which runs of before version 0.11 do not have.
+            can_continue: Whether `--continue` may be named as a remedy.
 
         Returns:
             The content of `config.json`.
@@ -211,7 +214,8 @@ class Workdir:
         if "data" in extra and document.get("data") == extra["data"]:
             asked["dataset"] = stored.get("dataset")
         differences = _differences(stored, asked)
-        remedy = ", --continue to change that" if all(map(can_change, differences)) else ""
+        changeable = can_continue and all(map(can_change, differences))
+        remedy = ", --continue to change that" if changeable else ""
         if document.get("data") != extra.get("data"):
             remedy = ""
             # Settings that read or divide the images otherwise say enough.

@@ -20,6 +20,7 @@ from jaxevo.errors import InputError
 from jaxevo.experiments.comparison import (
     Comparison,
     SearchSetup,
+    check_alike,
     run_comparison,
     write_comparison,
 )
@@ -28,6 +29,8 @@ from jaxevo.run.configuration import make_config
 from jaxevo.run.history import read_lines
 from jaxevo.run.pool import Function, Job
 from jaxevo.run.reader import load_run
+from jaxevo.run.reporter import Silent
+from jaxevo.run.search import run_search
 from jaxevo.run.workdir import Workdir
 
 TINY = {
@@ -193,3 +196,45 @@ def test_a_comparison_whose_driver_was_killed_goes_on(tmp_path: pathlib.Path, se
     header, *rows = (serial.path / "comparison.csv").read_text().splitlines()
     assert table.splitlines() == [header, *(row for row in rows if row.startswith("rea,"))]
     assert histories(plan)["rea-seed0"] == histories(serial)["rea-seed0"]
+
+
+# Searches that were begun before
+
+
+def test_a_strategy_that_is_added_has_the_settings_of_the_others():
+    names = ("rea", "random", "guided")
+    fresh = {name: config(name) for name in names}
+    check_alike(fresh, fresh)  # what strategies decide themselves may differ
+    assert fresh["guided"].evolution.racing != fresh["rea"].evolution.racing
+    begun = {name: replace(each, {"epochs": 6}) for name, each in fresh.items()}
+    check_alike(begun, fresh)
+    added = begun | {"random": fresh["random"]}
+    with pytest.raises(InputError, match=r"^epochs would differ .*\(rea 6, random 1, guided 6\)"):
+        check_alike(added, fresh)
+
+
+def test_searches_of_another_length_are_refused(tmp_path: pathlib.Path):
+    made = comparison(tmp_path, {"rea": config("rea")}, seeds=2)
+    made.check_begun()
+    ((_, first), _) = made.searches()
+    begun = Workdir(made.folder("rea", 1))
+    begun.path.mkdir()
+    begun.open(replace(first, {"max_trainings": 8, "seed": 1}), {})
+    with pytest.raises(InputError, match="rea-seed1 holds a search of 8 trainings: give --eval"):
+        made.check_begun()
+
+
+def test_the_folder_of_a_search_is_none_for_a_comparison(tmp_path: pathlib.Path):
+    Workdir(tmp_path).open(config("rea"), {})
+    with pytest.raises(InputError, match="is a link or the folder of a search; give another --w"):
+        comparison(tmp_path, {"rea": config("rea")}, seeds=1).check_begun()
+
+
+def test_no_flag_that_a_comparison_lacks_is_named(tmp_path: pathlib.Path):
+    made = comparison(tmp_path, {"rea": config("rea")}, seeds=1)
+    ((name, asked),) = made.searches()
+    Workdir(made.folder("rea", 0)).path.mkdir()
+    Workdir(made.folder("rea", 0)).open(replace(asked, {"final_epochs": 2}), {})
+    with pytest.raises(InputError, match="final_epochs was 2, is 1") as caught:
+        run_search(made.task(name, asked), Silent())
+    assert "--continue" not in str(caught.value)

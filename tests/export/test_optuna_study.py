@@ -2,11 +2,14 @@
 
 import json
 import pathlib
+import resource
+import signal
 
 import pytest
 from builders_runs import hash_run, table_records, write_run
 
 from jaxevo.config import CONV_KINDS
+from jaxevo.errors import InputError
 from jaxevo.run.reader import Run, load_run
 
 optuna = pytest.importorskip("optuna", reason="the extra `export` is not installed")
@@ -69,3 +72,23 @@ def test_a_data_base(tmp_path):
     save_study(run, tmp_path / "study.db")
     found = optuna.load_study(study_name=None, storage=f"sqlite:///{tmp_path / 'study.db'}")
     assert found.best_value == 0.7
+    # A name that means something else in a URL.
+    save_study(run, tmp_path / "a?b %41.db")
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["a?b %41.db", "study.db"]
+    (tmp_path / "a?b %41.db").rename(tmp_path / "plain.db")
+    found = optuna.load_study(study_name=None, storage=f"sqlite:///{tmp_path / 'plain.db'}")
+    assert found.best_value == 0.7
+
+
+def test_a_data_base_that_cannot_be_written_is_named(tmp_path):
+    run = load_run(write_run(tmp_path, table_records()))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # as on a full disk
+    try:
+        with pytest.raises(InputError, match=r"study\.db cannot be written \(.*\): make room, or"):
+            save_study(run, tmp_path / "study.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not list(tmp_path.glob("*.db*"))

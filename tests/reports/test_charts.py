@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from jaxevo.config.presets import STRATEGIES
 from jaxevo.errors import InputError
 from jaxevo.reports import cell_pictures, charts
 from jaxevo.reports.charts import Point
+from jaxevo.run.workdir import Workdir
 
 
 def test_files_of_a_run(tmp_path):
@@ -46,6 +48,14 @@ def test_cells_of_any_individual_and_only_pictures_that_are_missing(tmp_path):
     assert charts.draw_run(run, tmp_path, other.id, missing_only=True) == written[:2]
     assert charts.draw_run(run, tmp_path, other.id, missing_only=True) == []
     assert written[2].read_text() == "there"
+    # Those of before the result are of a run that was continued.
+    result = Workdir(run.path).result
+    result.write_text("{}")
+    later = written[2].stat().st_mtime_ns + 1
+    os.utime(result, ns=(later, later))
+    os.utime(written[0], ns=(later, later))
+    os.utime(written[1], ns=(later, later))
+    assert charts.draw_run(run, tmp_path, other.id, missing_only=True) == written[2:]
 
 
 def test_a_finished_run_on_mnist_stands_beside_the_paper(tmp_path, monkeypatch):
