@@ -58,6 +58,18 @@ def check_place(name: str, path: str) -> None:
         raise InputError(f"{name}={path}: {explained(error)}") from error
 
 
+def check_weights_place(path: pathlib.Path) -> None:
+    """Raises `InputError` for a path in which orbax cannot write weights: it reads it as a pattern.
+
+    It would end without an error, and without a part of what it was to write.
+    """
+    if found := [character for character in "[\\" if character in str(path.resolve())]:
+        raise InputError(
+            f"{path.resolve()} has a {found[0]} in its path, where no weights can be written; give "
+            "another folder"
+        )
+
+
 def check_file_place(name: str, path: str) -> None:
     """Raises `InputError` where no file of that path can be made, as `check_place` does."""
     if os.path.isdir(path) or path.endswith(os.sep):

@@ -36,7 +36,7 @@ from jaxevo.config.presets import MODELS, RECIPES
 from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
 from jaxevo.extras import need
-from jaxevo.files import check_file_place, check_place, write_json
+from jaxevo.files import check_file_place, check_place, check_weights_place, write_json
 from jaxevo.search_space import complexity, genome_files
 from jaxevo.versions import versions
 
@@ -256,6 +256,7 @@ def check_flags() -> None:
         if pathlib.Path(FLAGS.save).exists():
             raise InputError(f"--save={FLAGS.save} exists already; give a new folder")
         check_place("--save", FLAGS.save)
+        check_weights_place(pathlib.Path(FLAGS.save))
     if FLAGS.output:
         check_file_place("--output", FLAGS.output)
 

@@ -12,7 +12,7 @@ from jaxevo.config import NetworkConfig, TrainingConfig
 from jaxevo.config.presets import complete
 from jaxevo.datasets import Images
 from jaxevo.errors import InputError
-from jaxevo.files import read_json, write_json
+from jaxevo.files import check_weights_place, read_json, write_json
 from jaxevo.networks.baselines import Architecture, describe
 from jaxevo.run.workdir import TRAINING, Workdir
 from jaxevo.seeds import STREAMS
@@ -44,6 +44,7 @@ def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     Raises `InputError`.
     """
     check_no_search(folder)
+    check_weights_place(folder)
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**settings, "streams": STREAMS}
     document = folder / TRAINING

@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from jaxevo.errors import InputError
-from jaxevo.files import checkpoint_steps, numbered_folders
+from jaxevo.files import check_weights_place, checkpoint_steps, numbered_folders
 
 Tree = TypeVar("Tree")
 
@@ -97,10 +97,11 @@ class Checkpoints:
         """Writes a checkpoint, and removes those not needed any more, later ones among them.
 
         Raises `OSError` where that is not possible, as on a full disk; the earlier checkpoints
-        stay.
+        stay. Raises `InputError` for a path in which there can be none.
         """
         from orbax.checkpoint import v1 as ocp
 
+        check_weights_place(self.folder)
         for path in numbered_folders(self.folder):
             # Later ones are damaged or of another course; orbax would save nothing beside them.
             if int(path.name) > step:
@@ -141,13 +142,14 @@ class Checkpoints:
 def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str, Any]) -> None:
     """Writes weights with their JSON document to a folder, in place of what may be there.
 
-    Raises `CheckpointError` where something else is there, and `OSError`.
+    Raises `InputError` where something else is there or no weights can be, and `OSError`.
     """
     from orbax.checkpoint import v1 as ocp
 
     if folder.is_symlink():  # what it leads to is not ours to delete
         folder.unlink()
     folder = folder.resolve()
+    check_weights_place(folder)
     _check_replaceable(folder)
     if folder.exists():
         shutil.rmtree(folder)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from jaxevo.config import NetworkConfig
+from jaxevo.errors import InputError
 from jaxevo.networks.builder import split
 from jaxevo.networks.genome_network import Network
 from jaxevo.search_space.genome import Cell, Genome, Node, Op
@@ -164,6 +165,22 @@ def test_saved_weights_are_read_back_exactly(saved: pathlib.Path):
     data, arrays = load_weights(saved)
     assert data == SAVED
     assert_same(arrays)
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a\\b"])
+def test_paths_in_which_orbax_would_lose_a_part_are_refused(tmp_path: pathlib.Path, name: str):
+    words = "in its path, where no weights can be written; give another folder"
+    with pytest.raises(InputError, match=words):
+        Checkpoints(tmp_path / name).save(1, SAVED, ARRAYS)
+    with pytest.raises(InputError, match=words):
+        save_weights(tmp_path / name / "x", SAVED, ARRAYS)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a b", "50%", "a?b*", "#1", "ü", "-x", "a{b}", "'a\"", "a]"])
+def test_other_characters_of_a_path_are_no_trouble(tmp_path: pathlib.Path, name: str):
+    save_weights(tmp_path / name, SAVED, ARRAYS)
+    assert_same(load_weights(tmp_path / name)[1])
 
 
 def test_a_flipped_bit_is_noticed_or_changes_nothing(saved: pathlib.Path, tmp_path: pathlib.Path):
