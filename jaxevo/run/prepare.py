@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig, replace
 from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, open_dataset
+from jaxevo.datasets.dataset import Dataset
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
@@ -50,54 +51,43 @@ def make_task(
     continued (`continues`), everything that is not named stays as it was. Data of None are those of
     that run, else digits. `on_image` is told how many image files were read, of how many.
     """
-    settings = dict(settings or {})
     if time_limit is not None and not time_limit >= 0:
         raise InputError(f"time_limit={time_limit} is not possible: give seconds, 0 or more")
-    defaults = SearchConfig()
+    pool = workers
+    if not isinstance(pool, WorkerConfig):
+        pool = replace(WorkerConfig(), {"workers": workers})
+    settings = dict(settings or {})
     # Find the folder, whose default is named after data, preset and seed.
-    dataset = defaults.data.dataset if data is None else dataset_name(data)
+    dataset = SearchConfig().data.dataset if data is None else dataset_name(data)
     resolved = default_preset() if preset == "auto" else preset
-    default = default_workdir(dataset, resolved, settings.get("seed", defaults.seed))
-    path = default if workdir is None else pathlib.Path(home_expanded(workdir))
-    folder = Workdir(path)
-    limits = (
-        workers
-        if isinstance(workers, WorkerConfig)
-        else replace(WorkerConfig(), {"workers": workers})
-    )
-    settings = settle_lag(with_genomes(settings, folder), folder, limits)
+    if workdir is None:
+        path = default_workdir(dataset, resolved, settings.get("seed", SearchConfig().seed))
+    else:
+        path = pathlib.Path(home_expanded(workdir))
     # Make the configuration, a new one or that of the run with changes, and open the data.
+    settings = settle_lag(with_genomes(settings, Workdir(path)), Workdir(path), pool)
+    named: dict[str, Any] = {"strategy": strategy, "recipe": recipe}
     fitted = None
     if continues:
         settings |= {} if data is None else {"dataset": dataset}
-        config = continued_config(folder, settings, preset=preset, strategy=strategy, recipe=recipe)
-        if data is None and config.data.dataset == ARRAYS:
-            raise InputError(
-                f"the run in {path} was begun with arrays: give its images and labels again"
-            )
-        opened = open_dataset(config.data.dataset if data is None else data, data_dir).divided()
+        config = continued_config(Workdir(path), settings, preset=preset, **named)
+        opened = _opened_again(data, config, path, data_dir=data_dir)
     else:
-        folder.check_usable()  # before images are read and a lock is made
+        Workdir(path).check_usable()  # before images are read and a lock is made
         preset = resolved
         opened = open_dataset(dataset if data is None else data, data_dir).divided()
-        config = make_config(
-            dataset,
-            opened,
-            preset=preset,
-            strategy=strategy,
-            recipe=recipe,
-            settings=settings,
-            workdir=folder,
-        )
-        if preset == "quick" and not folder.config.exists():
+        named |= {"preset": preset, "settings": settings, "workdir": Workdir(path)}
+        config = make_config(dataset, opened, **named)
+        if preset == "quick" and not Workdir(path).config.exists():
             fitted = fit_to_machine(config, opened, settings)
             config = replace(config, fitted.settings)
+    # Read the images.
     task = load_task(
         config,
         opened,
         path,
         preset=preset,
-        workers=limits,
+        workers=pool,
         time_limit=time_limit,
         on_image=on_image,
     )
@@ -108,6 +98,20 @@ def make_task(
         options = dataclasses.replace(read_options(config.data), progress=on_image)
         test_digest = opened.check_test(task.data.form, options)
     return dataclasses.replace(task, continues=continues, fitted=fitted, test_digest=test_digest)
+
+
+def _opened_again(
+    data: Data, config: SearchConfig, path: pathlib.Path, *, data_dir: str | None
+) -> Dataset:
+    """The data of a run that is continued, by default those in its configuration.
+
+    Raises `InputError` where these were arrays.
+    """
+    if data is None and config.data.dataset == ARRAYS:
+        raise InputError(
+            f"the run in {path} was begun with arrays: give its images and labels again"
+        )
+    return open_dataset(config.data.dataset if data is None else data, data_dir).divided()
 
 
 def load_task(
