@@ -65,14 +65,14 @@ flags.DEFINE(
     shared.PATH,
     "weights",
     None,
-    "folder of saved weights to score without training, such as runs/.../best",
+    "folder or zip file of saved weights to score without training, such as runs/.../best",
 )
 flags.DEFINE(
     shared.PATH,
     "dataset",
     None,
-    "a data set's name, a folder of class folders, or an .npz file (default: digits, or the "
-    "weights')",
+    "a data set's name, a folder of class folders, or an .npz, .csv or .parquet file (default: "
+    "digits, or the weights')",
 )
 flags.DEFINE(
     shared.PATH,

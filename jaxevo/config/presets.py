@@ -48,7 +48,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "random": {"strategy": "random"},
     "aco": {"strategy": "aco"},
     # On digits, MNIST and USPS the sum of losses tells at least as much of a genome as accuracy
-    # (docs/strategies.md), and it allows a race. Seeds spread it by 5 to 7 % of itself.
+    # (docs/fitness.md), and it allows a race. Seeds spread it by 5 to 7 % of itself.
     "guided": {"strategy": "guided", "fitness": "speed", "racing": 0.07},
     # The front is what is kept.
     "nsga2": {"strategy": "nsga2", "keep": 6, "retrain_best": 6},

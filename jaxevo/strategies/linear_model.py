@@ -3,7 +3,7 @@
 A fitness is mostly noise: of 500 genomes trained fully on digits with two seeds, a third of the
 variance of the log cross entropy was the genomes', the rest the seeds'. A linear model of few
 features, fitted to the other genomes, ordered them better (Kendall's tau 0.34 with the second seed)
-than their own first training did (0.23); `docs/strategies.md` has the table. So the fitness of all
+than their own first training did (0.23); `docs/fitness.md` has the table. So the fitness of all
 genomes tells more of one genome than its own does.
 """
 
