@@ -292,8 +292,8 @@ def evolve(
             f"strategy={strategy} minimises the size of networks, and here there are none; choose "
             "another one"
         )
-    begin |= {"racing": 0.0}
+    begin["racing"] = 0.0  # no epochs, no race
     given = genome_files.pack(genome_files.listed(initial_genomes))
     config = replace(SearchConfig(), begin | settings | {"seed": seed, "initial_genomes": given})
-    searched = make_strategy(config, own_fitness=True)
-    return evolve_strategy(searched, fitness, max_consecutive_failures)
+    made = make_strategy(config, own_fitness=True)
+    return evolve_strategy(made, fitness, max_consecutive_failures)

@@ -47,15 +47,19 @@ def check_place(name: str, path: str) -> None:
         name: Of the path, for the message, such as `--output`.
         path: Where something is to be made, or replaced.
     """
-    folder = pathlib.Path(path).absolute().parent
-    if not folder.exists():
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        existing = folder
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if not os.path.isdir(existing):
+            raise InputError(f"{name}={path}: {existing} is a file; give a place in a folder")
         raise InputError(f"{name}={path}: its folder does not exist; create it first")
-    if not folder.is_dir():
-        raise InputError(f"{name}={path}: {folder} is a file; give a place in a folder")
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise InputError(f"{name}={path}: {explained(error)}") from error
+        refused = OSError(error.errno, error.strerror, folder)
+        raise InputError(f"{name}={path}: {explained(refused)}") from error
 
 
 def check_weights_place(path: pathlib.Path) -> None:
@@ -131,22 +135,39 @@ def drafted(path: pathlib.Path) -> Iterator[pathlib.Path]:
     Raises `OSError` naming `path` where it cannot be written.
     """
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            draft = pathlib.Path(folder) / path.name
+        place = tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _named(error, path) from error
+    with place as folder:
+        draft = pathlib.Path(folder) / path.name
+        try:
             yield draft
             shutil.move(draft, path)
-    except OSError as error:
-        own = error.filename is None or pathlib.Path(error.filename).is_relative_to(path.parent)
-        raise (_named(error, path) if own and error.errno else error) from error
+        except OSError as error:
+            named = error.filename
+            elsewhere = isinstance(named, str | os.PathLike) and not pathlib.Path(
+                named
+            ).absolute().is_relative_to(pathlib.Path(folder).absolute())
+            raise (error if elsewhere or error.errno is None else _named(error, path)) from error
 
 
 def copy_folder(source: pathlib.Path, path: pathlib.Path) -> None:
     """Copies a folder to a new one, whole or not at all; links stay links. Raises `OSError`."""
+    refused: list[OSError] = []
+
+    def copy(file: str, to: str) -> None:
+        try:
+            shutil.copy2(file, to)
+        except OSError as error:  # names both; where the room ends it is the new one
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            refused.append(OSError(error.errno, error.strerror) if full else error)
+            raise
+
     with drafted(path) as draft:
         try:
-            shutil.copytree(source, draft, symlinks=True)
-        except shutil.Error as error:  # of each file: from, to, why
-            raise OSError(errno.EIO, f"not all can be copied ({error.args[0][0][2]})") from error
+            shutil.copytree(source, draft, symlinks=True, copy_function=copy)
+        except shutil.Error as error:  # a list of all
+            raise (refused[0] if refused else OSError(str(error))) from error
 
 
 def read_json(path: pathlib.Path) -> Any:

@@ -147,15 +147,20 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 
 def _json_lines(predictions: Iterable[Prediction], class_names: Sequence[str]) -> Iterator[str]:
-    start = "["
-    for each in predictions:
-        numbers = [round(number, _DIGITS) for number in each.probabilities]
-        row = {
-            "path": str(each.path),
-            "class": each.class_name,
-            "probability": round(each.probability, _DIGITS),
-            "probabilities": dict(zip(class_names, numbers, strict=True)),
-        }
-        yield start + json.dumps(row)
-        start = ","
+    start, failure = "[", None
+    try:
+        for each in predictions:
+            numbers = [round(number, _DIGITS) for number in each.probabilities]
+            row = {
+                "path": str(each.path),
+                "class": each.class_name,
+                "probability": round(each.probability, _DIGITS),
+                "probabilities": dict(zip(class_names, numbers, strict=True)),
+            }
+            yield start + json.dumps(row)
+            start = ","
+    except DataError as error:  # the list of those before it ends rightly
+        failure = error
     yield "]" if start == "," else "[]"
+    if failure is not None:
+        raise failure

@@ -86,6 +86,17 @@ def test_files_before_a_damaged_one_are_predicted(tmp_path):
         list(predict_files(CLASSIFIER, files[3:]))
 
 
+def test_a_list_of_json_that_a_damaged_file_ends_is_whole(tmp_path):
+    files = [save(tmp_path / "a.png"), tmp_path / "b.png"]
+    files[1].write_bytes(b"no image")
+    for given, number in ((files, 1), (files[1:], 0)):
+        lines, found = predict_lines(CLASSIFIER, given, "json"), []
+        with pytest.raises(InputError, match=r"b\.png cannot be read"):
+            for line in lines:
+                found.append(line)
+        assert len(json.loads("".join(found))) == number
+
+
 def test_files_of_another_range_are_refused(tmp_path):
     """As they are among training and test images."""
     fractions = tmp_path / "fractions.tif"

@@ -119,9 +119,11 @@ def main(_: Console) -> None:
     shown = run.find(FLAGS.id)
     if FLAGS.export_best:
         check_file_place("--export_best", FLAGS.export_best)
-        copies.write_genome(run, shown, pathlib.Path(FLAGS.export_best))
     if FLAGS.export_weights:
         check_place("--export_weights", FLAGS.export_weights)
+    if FLAGS.export_best:
+        copies.write_genome(run, shown, pathlib.Path(FLAGS.export_best))
+    if FLAGS.export_weights:
         copies.copy_weights(run, FLAGS.id, pathlib.Path(FLAGS.export_weights))
     if FLAGS.plot:
         draw(run, pathlib.Path(FLAGS.plot))

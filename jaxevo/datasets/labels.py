@@ -75,13 +75,13 @@ def number_classes(
     what: str, labels: np.ndarray, classes: np.ndarray, *, trained: str
 ) -> np.ndarray:
     """Labels as positions in `classes`, the sorted labels of the training images, int32 [M]."""
-    if labels.dtype.kind != classes.dtype.kind:
+    if differ := labels.dtype.kind != classes.dtype.kind:
         labels, classes = labels.astype(str), classes.astype(str)
-        if np.any(classes[1:] <= classes[:-1]):
-            raise DataError(
-                f"{what} has words for labels where {trained} has numbers: use one kind"
-            )
     unknown = np.setdiff1d(labels, classes)
+    if differ and (unknown.size or np.any(classes[1:] <= classes[:-1])):
+        raise DataError(
+            f"of {what} and {trained} one has numbers for labels, the other words: use one kind"
+        )
     if unknown.size:
         raise DataError(
             f"{what} has label {unknown[0]}, which {trained} has not: leave those images out"

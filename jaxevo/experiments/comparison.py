@@ -42,6 +42,10 @@ from jaxevo.training.fit import DivergedError
 CANDIDATES = 20
 
 
+# What a comparison decides itself. Winners are compared with the other strategies' instead.
+_BUDGET = {"max_trainings": 0, "num_generations": 0, "compare_winner": False}
+
+
 def check_alike(configs: Mapping[str, SearchConfig], fresh: Mapping[str, SearchConfig]) -> None:
     """Raises `InputError` unless searches differ only in what their strategies decide.
 
@@ -53,7 +57,7 @@ def check_alike(configs: Mapping[str, SearchConfig], fresh: Mapping[str, SearchC
     """
     settings = {name: flatten(config) for name, config in configs.items()}
     own = [flatten(config) for config in fresh.values()]
-    for field in own[0]:
+    for field in own[0].keys() - _BUDGET.keys():
         alike = all(each[field] == own[0][field] for each in own)
         values = [each[field] for each in settings.values()]
         if alike and any(value != values[0] for value in values):
@@ -91,8 +95,10 @@ class Comparison:
 
     def searches(self) -> list[tuple[str, SearchConfig]]:
         """The configurations of all searches, those of a seed together."""
-        budget = {"max_trainings": self.trainings, "num_generations": CANDIDATES * self.trainings}
-        budget |= {"compare_winner": False}  # with the other strategies' winners instead
+        budget = _BUDGET | {
+            "max_trainings": self.trainings,
+            "num_generations": CANDIDATES * self.trainings,
+        }
         return [
             (name, replace(config, budget | {"seed": seed}))
             for seed in range(self.seeds)
@@ -109,11 +115,12 @@ class Comparison:
             workdir = Workdir(self.folder(name, config.seed))
             if not workdir.config.exists():
                 continue
-            length = workdir.read_config()["config"].get("max_trainings")
+            length = workdir.settings(workdir.read_config())["max_trainings"]
             if length != self.trainings:
+                remedy = f"give --evaluations={length}, or another" if length else "give another"
                 raise InputError(
-                    f"{workdir.path} holds a search of {length} trainings: give "
-                    f"--evaluations={length}, or another --workdir"
+                    f"{workdir.path} holds a search of {length or 'any number of'} trainings, not "
+                    f"of {self.trainings}: {remedy} --workdir"
                 )
 
     def folder(self, name: str, seed: int) -> pathlib.Path:

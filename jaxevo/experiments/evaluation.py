@@ -23,6 +23,7 @@ from jaxevo.datasets import (
 from jaxevo.datasets.splits import training_subset
 from jaxevo.experiments.scored_images import load_tests, trained_on_note
 from jaxevo.experiments.scores import document_lines, score_document
+from jaxevo.files import check_weights_place
 from jaxevo.networks.baselines import Architecture
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.claim import claim_training
@@ -141,6 +142,8 @@ def train_and_score(
         DivergedError: The loss is not finite any more.
     """
     # What can be refused is refused before a folder is made.
+    if task.folder:
+        check_weights_place(task.folder)
     loaded = _load(task, message)
     with Workdir(task.folder).locked() if task.folder else contextlib.nullcontext():
         return _train_and_score(task, loaded, on_epoch, message=message)

@@ -45,8 +45,8 @@ def save_study(run: Run, path: pathlib.Path) -> None:
     lie one after another, the last one ending when the history was last written.
 
     Raises:
-        InputError: The data base cannot be written.
-        OSError: The journal cannot.
+        InputError: A data base cannot be written.
+        OSError: A journal cannot, or there can be no file.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with drafted(path) as draft:
@@ -65,7 +65,8 @@ def _save_database(run: Run, draft: pathlib.Path, path: pathlib.Path) -> None:
         _fill(storage, run)
         storage.engine.dispose()
     except (SQLAlchemyError, StorageInternalError) as error:
-        reason = str(getattr(error, "orig", None) or error)
+        cause = error.__cause__ or error  # of Optuna's own words, which fit other faults
+        reason = str(getattr(cause, "orig", None) or cause)
         raise InputError(
             f"{path} cannot be written ({reason}): make room, or name another place"
         ) from error

@@ -42,6 +42,7 @@ def save_events(run: Run, folder: pathlib.Path) -> None:
             path = draft / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(file.content)
+    memory.files.clear()  # tensorboardX keeps the memory itself
 
 
 class _File:

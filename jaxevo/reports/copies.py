@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 from jaxevo.errors import InputError
@@ -15,7 +16,7 @@ from jaxevo.strategies.individual import Individual
 def write_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None:
     """Writes an individual's genome file, that of the winner as the search does at its end.
 
-    Raises `InputError` where there is a file, or no individual.
+    Raises `InputError` where there is a file, or no individual, and `OSError`.
     """
     if shown is None:
         raise InputError(
@@ -26,7 +27,7 @@ def write_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None
         metadata |= {"retrained_fitness": run.result.retrained_fitness}
         if run.result.test_accuracy is not None:
             metadata |= {"test_accuracy": run.result.test_accuracy}
-    if path.exists():
+    if os.path.lexists(path):
         raise InputError(f"{path} exists already; give the genome file another name")
     write_text(path, dumps(shown.genome, metadata))
 
@@ -34,7 +35,7 @@ def write_genome(run: Run, shown: Individual | None, path: pathlib.Path) -> None
 def copy_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
     """Copies the trained network of an individual, by default of the winner, to a new folder.
 
-    Raises `InputError` if the network is not kept, or where there is something.
+    Raises `InputError` if the network is not kept, or where there is something, and `OSError`.
     """
     result = run.result
     kept = [] if result is None else [result.id, *(each.id for each in result.kept)]
@@ -48,7 +49,7 @@ def copy_weights(run: Run, known: int | None, path: pathlib.Path) -> None:
         )
     workdir = Workdir(run.path)
     source = workdir.best_weights if wanted == kept[0] else workdir.weights(wanted)
-    if path.exists():
+    if os.path.lexists(path):
         raise InputError(f"{path} exists already; give the folder of weights another name")
     workdir.check_inside()
     copy_folder(source, path)

@@ -33,9 +33,9 @@ def claim_training(
 
 
 def check_no_search(folder: pathlib.Path) -> None:
-    """Raises `InputError` for a link, and for the folder of a search, whose files would be lost."""
-    if folder.is_symlink() or Workdir(folder).config.exists():
-        raise InputError(f"{folder} is a link or the folder of a search; give another --workdir")
+    """Raises `InputError` for the folder of a search, whose files would be lost."""
+    if Workdir(folder).config.exists():
+        raise InputError(f"{folder} is the folder of a search; give another --workdir")
 
 
 def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
@@ -43,6 +43,8 @@ def claim_folder(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
 
     Raises `InputError`.
     """
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link; give another --workdir")
     check_no_search(folder)
     check_weights_place(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -103,17 +103,20 @@ class Evaluator:
         batch_size = config.training.batch_size
         max_nodes = config.evolution.max_nodes
         together = config.candidates_per_step
-        name = choose_engine(config.engine, builder.network, together)
         self.engine = make_engine(
-            name, builder, batch_size, max_nodes=max_nodes, stopwatch=self.stopwatch
+            choose_engine(config.engine, builder.network, together),
+            builder,
+            batch_size,
+            max_nodes=max_nodes,
+            stopwatch=self.stopwatch,
         )
         self._batched: BatchedTrainer | None = None
         if together > 1:
-            if name != "universal":
+            if not isinstance(self.engine, UniversalEngine):
                 raise ValueError(
-                    f"candidates_per_step={together} needs the universal engine, not {name}"
+                    f"candidates_per_step={together} needs the universal engine, not "
+                    f"{config.engine}"
                 )
-            assert isinstance(self.engine, UniversalEngine)
             self._batched = BatchedTrainer(self.engine.trainer(builder.network), together)
 
     def expect(self, genome: Genome) -> None:

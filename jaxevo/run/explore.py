@@ -176,10 +176,12 @@ class Explorer:
 
         Those that wait behind it may be trained beside it.
         """
+        # The network's size, which a front minimises.
         size = self.complexity(candidate.genome)
         cost = self.config.cost(size.parameters, size.multiply_adds)
         candidate = dataclasses.replace(candidate, cost=cost)
         trained = self.ledger.trained(candidate.genome) if self.config.reuse_fitness else None
+        # An isomorphic genome was trained: all of its scores are taken over.
         if trained is not None:
             return dataclasses.replace(
                 trained,
@@ -190,6 +192,7 @@ class Explorer:
                 seconds={},
                 place=None,
             )
+        # Else it is trained.
         evaluation = self.evaluate(self._trials(waiting))
         return Candidate(
             dataclasses.replace(candidate, fitness=evaluation.fitness(self.config.fitness)),

@@ -15,6 +15,7 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.datasets import Images, SearchData
+from jaxevo.files import check_weights_place
 from jaxevo.networks.builder import NetworkBuilder
 from jaxevo.run.changes import change_run, settle_changes
 from jaxevo.run.choose import Choice, best_of_first_generation, rank_best
@@ -174,6 +175,8 @@ def _opened(task: Task, reporter: Reporter) -> Iterator[list[Change]]:
     if task.data.summary is not None:
         about["summary"] = task.data.summary.describe()
     workdir = task.workdir
+    if task.continues or not workdir.result.exists():  # a finished run is only read
+        check_weights_place(workdir.path)
     with workdir.locked():
         # A run that is prolonged gets its changes first, since `open` compares with them.
         if task.continues:

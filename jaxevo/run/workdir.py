@@ -15,7 +15,7 @@ from jaxevo.config import DataConfig, SearchConfig, flatten, leaf_fields
 from jaxevo.config.changes import can_change
 from jaxevo.config.presets import complete
 from jaxevo.errors import explained
-from jaxevo.files import FileError, check_weights_place, read_json, write_json
+from jaxevo.files import FileError, read_json, write_json
 from jaxevo.run.records import Change
 from jaxevo.seeds import GUIDED_LAYOUT_STREAMS, STREAMS
 from jaxevo.versions import versions
@@ -146,9 +146,8 @@ class Workdir:
     def locked(self) -> Iterator[None]:
         """Makes the folder and keeps other processes out within the block.
 
-        Raises `InputError` if another process is in, or the folder cannot be made or hold weights.
+        Raises `FileError` if another process is in, or the folder cannot be made.
         """
-        check_weights_place(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -85,6 +85,13 @@ def _rounded(fitness: np.ndarray) -> np.ndarray:
     return np.round(fitness / scale, 9) * scale
 
 
+def _zero_and_unit(fitness: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation, whose squares may be too large for a number."""
+    size = float(np.abs(fitness).max()) or 1.0
+    parts = fitness / size
+    return float(parts.mean() * size), float(parts.std() * size) or 1.0
+
+
 class FitnessPredictor:
     """A Bayesian linear regression of fitness on features (MacKay 1992; scikit-learn's).
 
@@ -113,7 +120,7 @@ class FitnessPredictor:
         # A feature that is always the same tells nothing.
         self._scale[self._scale < 1e-9] = np.inf
         fitness = np.array([individual.fitness for individual in known])
-        self._zero, self._unit = (fitness.mean(), fitness.std() or 1.0) if any_size else (0.0, 1.0)
+        self._zero, self._unit = _zero_and_unit(fitness) if any_size else (0.0, 1.0)
         scaled = (fitness - self._zero) / self._unit
         self._model = BayesianRidge().fit(self._scaled(rows), scaled)
 
@@ -127,7 +134,7 @@ class FitnessPredictor:
         """Fitness `[N]` that features foretell."""
         rows = self._rows(genomes)
         foretold = np.asarray(self._model.predict(self._scaled(rows)))
-        return _rounded(self._zero + self._unit * foretold)
+        return self._zero + self._unit * _rounded(foretold)
 
     def sample(self, rng: np.random.Generator, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933).

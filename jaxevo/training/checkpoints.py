@@ -146,10 +146,10 @@ def save_weights(folder: pathlib.Path, data: dict[str, Any], arrays: Mapping[str
     """
     from orbax.checkpoint import v1 as ocp
 
+    check_weights_place(folder)
     if folder.is_symlink():  # what it leads to is not ours to delete
         folder.unlink()
     folder = folder.resolve()
-    check_weights_place(folder)
     _check_replaceable(folder)
     if folder.exists():
         shutil.rmtree(folder)

@@ -213,6 +213,27 @@ def test_a_strategy_that_is_added_has_the_settings_of_the_others():
         check_alike(added, fresh)
 
 
+def test_a_comparison_that_was_interrupted_at_once_goes_on(tmp_path: pathlib.Path):
+    """Only the first search was begun; its settings are those of the call again."""
+    data = open_dataset("digits").divided()
+    for preset in ("quick", "paper"):
+        path, names = tmp_path / preset, ("rea", "guided", "random")
+        asked = {"preset": preset, "recipe": None, "settings": {"sample_size": 2}}
+        fresh = {name: make_config("digits", data, strategy=name, **asked) for name in names}
+        made = comparison(path, fresh, seeds=1)
+        (name, first), *_ = made.searches()
+        made.folder(name, 0).mkdir(parents=True)
+        Workdir(made.folder(name, 0)).open(first, {})
+        begun = {
+            name: make_config(
+                "digits", data, strategy=name, workdir=Workdir(made.folder(name, 0)), **asked
+            )
+            for name in names
+        }
+        check_alike(begun, fresh)
+        comparison(path, begun, seeds=1).check_begun()
+
+
 def test_searches_of_another_length_are_refused(tmp_path: pathlib.Path):
     made = comparison(tmp_path, {"rea": config("rea")}, seeds=2)
     made.check_begun()
@@ -220,13 +241,13 @@ def test_searches_of_another_length_are_refused(tmp_path: pathlib.Path):
     begun = Workdir(made.folder("rea", 1))
     begun.path.mkdir()
     begun.open(replace(first, {"max_trainings": 8, "seed": 1}), {})
-    with pytest.raises(InputError, match="rea-seed1 holds a search of 8 trainings: give --eval"):
+    with pytest.raises(InputError, match="a search of 8 trainings, not of 3: give --evaluations=8"):
         made.check_begun()
 
 
 def test_the_folder_of_a_search_is_none_for_a_comparison(tmp_path: pathlib.Path):
     Workdir(tmp_path).open(config("rea"), {})
-    with pytest.raises(InputError, match="is a link or the folder of a search; give another --w"):
+    with pytest.raises(InputError, match="is the folder of a search; give another --workdir"):
         comparison(tmp_path, {"rea": config("rea")}, seeds=1).check_begun()
 
 

@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import resource
+import signal
 import struct
 
 import pytest
@@ -58,3 +60,19 @@ def test_a_run_under_way(tmp_path):
     valid = [known for known, each in run.candidates.items() if each.fitness is not None]
     assert [step for step, _ in found["candidate/fitness"]] == valid
     assert "final_training/loss" not in found
+
+
+def test_on_a_full_disk_it_ends_in_an_error_and_leaves_nothing(tmp_path):
+    """tensorboardX itself would wait for ever for the thread in which it writes."""
+    run = hash_run(tmp_path / "run", 30)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError) as caught:
+            save_events(run, tmp_path / "events")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert caught.value.filename == str(tmp_path / "events")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]

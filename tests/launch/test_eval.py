@@ -216,7 +216,7 @@ def test_a_workdir_resumes_and_is_one_trainings_own(
     (folder / "search").mkdir()
     (folder / "search" / "config.json").write_text("{}")
     outcome = run_eval(folder, launch_environment, *args, "--workdir=search")
-    assert_refused(outcome, "search is a link or the folder of a search; give another --workdir")
+    assert_refused(outcome, "search is the folder of a search; give another --workdir")
 
 
 def test_diverged_training_is_told_in_one_line(
@@ -300,7 +300,7 @@ WRONG_USES = [
         "--test_pixel_range is for other data than those trained on; name them by --test_dataset",
     ),
     ("--weights=best --test_pixel_range=0,9", "--test_pixel_range is for other data than those"),
-    ("--genome=tiny.json --output=/proc/x.json", "--output=/proc/x.json: /proc/"),
+    ("--genome=tiny.json --output=/proc/x.json", "--output=/proc/x.json: /proc: "),
     ("--genome=tiny.json --output=there", "--output=there is a folder; give the name of a file"),
     ("--genome=tiny.json --chanels=2", "Unknown command line flag 'chanels'"),
     (

@@ -51,10 +51,9 @@ def test_cells_of_any_individual_and_only_pictures_that_are_missing(tmp_path):
     # Those of before the result are of a run that was continued.
     result = Workdir(run.path).result
     result.write_text("{}")
-    later = written[2].stat().st_mtime_ns + 1
-    os.utime(result, ns=(later, later))
-    os.utime(written[0], ns=(later, later))
-    os.utime(written[1], ns=(later, later))
+    later = written[2].stat().st_mtime + 10
+    for path in (result, *written[:2]):
+        os.utime(path, (later, later))
     assert charts.draw_run(run, tmp_path, other.id, missing_only=True) == written[2:]
 
 

@@ -19,6 +19,7 @@ from jaxevo.run.evaluator import Evaluator, class_weights
 from jaxevo.run.trial import Rival, Trial
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.data import TrainingData
+from jaxevo.training.engines import UniversalEngine
 from jaxevo.training.fit import fit
 
 CONFIG: SearchConfig = configs.replace(SMALL, {"epochs": 2, "learning_rate": 0.01})
@@ -87,6 +88,17 @@ def test_the_universal_engine_compiles_nothing_after_the_first_candidate(univers
             assert found.seconds.get("compile", 0) == 0
             assert found.failure is None
     assert compiled == []
+
+
+def test_nothing_is_warmed_up_where_layouts_are_genes(make):
+    evaluator = make(min_channels=1)
+    evaluator.warm_up()
+    assert "compile" not in evaluator.stopwatch.seconds
+
+
+def test_several_candidates_a_step_are_trained_by_the_universal_engine(make):
+    together = {"candidates_per_step": 2, "mating_pool": "survivors"}
+    assert type(make(engine="auto", **together).engine) is UniversalEngine
 
 
 def test_after_the_warming_up_the_universal_engine_compiles_nothing(make):

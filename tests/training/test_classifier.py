@@ -95,7 +95,6 @@ def test_a_classifier_is_printed_in_a_line(trained: Classifier):
 
 def test_document_says_what_the_network_is(saved: pathlib.Path):
     document, weights = load_weights(saved)
-    document.pop("fingerprint")
     assert document == {
         "genome": GENOME.to_dict(),
         "network": {
