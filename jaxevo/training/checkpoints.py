@@ -200,11 +200,15 @@ def load_weights(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, np.nda
         raise CheckpointError(
             f"{folder} is a checkpoint of another program: it has no data document"
         )
-    # The digest tells of any damage. Before version 0.12 there was none.
+    # The digest tells of any damage. Weights of before version 0.12 have the fingerprint of a tree
+    # in its place. Checkpoints of then have neither: their steps are done again.
     saved = data.pop("digest", None)
-    if saved is not None and saved != digest(data, arrays):
-        problem = "is damaged: it is not what was saved; train again or use a copy"
-        raise CheckpointError(f"{folder} {problem}")
+    earlier = saved is None and "fingerprint" in data
+    if not earlier and saved != digest(data, arrays):
+        problem = "is damaged: it is not what was saved"
+        if saved is None:
+            problem = "has no digest: it is damaged, or a checkpoint of before version 0.12"
+        raise CheckpointError(f"{folder} {problem}; train again or use a copy")
     return data, arrays
 
 

@@ -221,6 +221,11 @@ def test_weights_of_before_digests_are_read(copy: pathlib.Path):
     document = json.loads(path.read_text())
     del document["digest"]
     path.write_text(json.dumps(document))
+    with pytest.raises(
+        CheckpointError, match="has no digest: it is damaged, or a checkpoint of before"
+    ):
+        load_weights(copy)
+    path.write_text(json.dumps(document | {"fingerprint": "of the tree"}))
     assert_same(load_weights(copy)[1])
 
 

@@ -215,6 +215,7 @@ def test_missing_entries_are_named(saved: pathlib.Path, tmp_path: pathlib.Path, 
     path = pathlib.Path(shutil.copytree(saved, tmp_path / "copy")) / "data" / "data.json"
     document = json.loads(path.read_text())
     del document[key], document["digest"]
+    document["fingerprint"] = ""  # as of a version without digests
     path.write_text(json.dumps(document))
     with pytest.raises(CheckpointError) as caught:
         Classifier.load(tmp_path / "copy")
