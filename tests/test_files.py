@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
-import resource
-import signal
 
 import pytest
+from full_disk import full_disk
 
 from jaxevo.errors import InputError
 from jaxevo.files import (
@@ -196,14 +195,7 @@ def test_folders_are_copied_whole_or_not_at_all(tmp_path: pathlib.Path):
         copy_folder(source, tmp_path / "other")
     (source / "pipe").unlink()
     (source / "large").write_bytes(bytes(2000))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as on a full disk
-    try:
-        with pytest.raises(OSError) as caught:
-            copy_folder(source, tmp_path / "other")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
+    with full_disk(1000), pytest.raises(OSError) as caught:
+        copy_folder(source, tmp_path / "other")
     assert caught.value.filename == str(tmp_path / "other")
     assert names(tmp_path) == ["copy", "source"]

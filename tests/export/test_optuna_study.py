@@ -2,11 +2,10 @@
 
 import json
 import pathlib
-import resource
-import signal
 
 import pytest
 from builders_runs import hash_run, table_records, write_run
+from full_disk import full_disk
 
 from jaxevo.config import CONV_KINDS
 from jaxevo.errors import InputError
@@ -85,15 +84,7 @@ def test_a_data_base(tmp_path):
 )  # not even for the tables, and not for all trials
 def test_a_data_base_that_cannot_be_written_is_named(tmp_path, room: int):
     run = hash_run(tmp_path, 40)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))  # as on a full disk
-    try:
-        with pytest.raises(
-            InputError, match=r"study\.db cannot be written \(.*(full|disk).*\): make"
-        ):
-            save_study(run, tmp_path / "study.db")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
+    refusal = r"\.db cannot be written \(.*(full|disk).*\): make"
+    with full_disk(room), pytest.raises(InputError, match=refusal):
+        save_study(run, tmp_path / "study.db")
     assert not list(tmp_path.glob("*.db*"))

@@ -2,12 +2,11 @@
 
 import json
 import pathlib
-import resource
-import signal
 import struct
 
 import pytest
 from builders_runs import LAST, RESULT, hash_run, individual_record, table_records, write_run
+from full_disk import full_disk
 
 from jaxevo.run.reader import load_run
 
@@ -65,14 +64,7 @@ def test_a_run_under_way(tmp_path):
 def test_on_a_full_disk_it_ends_in_an_error_and_leaves_nothing(tmp_path):
     """tensorboardX itself would wait for ever for the thread in which it writes."""
     run = hash_run(tmp_path / "run", 30)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError) as caught:
-            save_events(run, tmp_path / "events")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
+    with full_disk(1000), pytest.raises(OSError) as caught:
+        save_events(run, tmp_path / "events")
     assert caught.value.filename == str(tmp_path / "events")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import logging
 import pathlib
-import resource
 import shutil
 from collections.abc import Iterator
 
@@ -16,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from full_disk import full_disk
 
 from jaxevo.config import NetworkConfig
 from jaxevo.errors import InputError
@@ -421,17 +421,11 @@ def test_a_disk_that_is_full_is_told_in_a_sentence_and_harms_no_earlier_checkpoi
     checkpoints = Checkpoints(tmp_path / "checkpoints")
     arrays = {f"a{k}": np.arange(3000 + k, dtype=np.float32) for k in range(60)}
     checkpoints.save(1, {"number": 1}, arrays)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE, (largest, limits[1])
-    )  # as a full disk does, this makes writes fail
-    try:
+    with full_disk(largest):
         with pytest.raises(OSError, match=r"checkpoints/2 cannot be written \(.*File too large\)$"):
             checkpoints.save(2, {"number": 2}, arrays)
         with pytest.raises(OSError, match=r"weights cannot be written \(.*File too large\)$"):
             save_weights(tmp_path / "weights", {}, arrays)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     newest = checkpoints.load_newest()
     assert newest is not None and newest[:2] == (1, {"number": 1})
     checkpoints.save(2, {"number": 2}, arrays)
