@@ -42,8 +42,8 @@ from jaxevo.training.fit import DivergedError
 CANDIDATES = 20
 
 
-# What a comparison decides itself. Winners are compared with the other strategies' instead.
-_BUDGET = {"max_trainings": 0, "num_generations": 0, "compare_winner": False}
+# Settings that a comparison decides itself.
+_OWN = ("max_trainings", "num_generations", "compare_winner")
 
 
 def check_alike(configs: Mapping[str, SearchConfig], fresh: Mapping[str, SearchConfig]) -> None:
@@ -57,7 +57,7 @@ def check_alike(configs: Mapping[str, SearchConfig], fresh: Mapping[str, SearchC
     """
     settings = {name: flatten(config) for name, config in configs.items()}
     own = [flatten(config) for config in fresh.values()]
-    for field in own[0].keys() - _BUDGET.keys():
+    for field in (name for name in own[0] if name not in _OWN):
         alike = all(each[field] == own[0][field] for each in own)
         values = [each[field] for each in settings.values()]
         if alike and any(value != values[0] for value in values):
@@ -95,10 +95,8 @@ class Comparison:
 
     def searches(self) -> list[tuple[str, SearchConfig]]:
         """The configurations of all searches, those of a seed together."""
-        budget = _BUDGET | {
-            "max_trainings": self.trainings,
-            "num_generations": CANDIDATES * self.trainings,
-        }
+        budget = {"max_trainings": self.trainings, "num_generations": CANDIDATES * self.trainings}
+        budget |= {"compare_winner": False}  # with the other strategies' winners instead
         return [
             (name, replace(config, budget | {"seed": seed}))
             for seed in range(self.seeds)
