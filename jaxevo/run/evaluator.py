@@ -24,7 +24,6 @@ from jaxevo.seeds import Seed
 from jaxevo.stopwatch import Stopwatch
 from jaxevo.training.batched_trainer import BatchedTrainer
 from jaxevo.training.data import TrainingData, balanced_weights
-from jaxevo.training.engine_choice import choose_engine
 from jaxevo.training.engines import UniversalEngine, make_engine
 from jaxevo.training.fit import DivergedError, Epoch, fit
 from jaxevo.training.measurement import Measurement
@@ -104,10 +103,11 @@ class Evaluator:
         max_nodes = config.evolution.max_nodes
         together = config.candidates_per_step
         self.engine = make_engine(
-            choose_engine(config.engine, builder.network, together),
+            config.engine,
             builder,
             batch_size,
             max_nodes=max_nodes,
+            candidates_per_step=together,
             stopwatch=self.stopwatch,
         )
         self._batched: BatchedTrainer | None = None

@@ -197,13 +197,14 @@ def make_engine(
     batch_size: int,
     *,
     max_nodes: int,
+    candidates_per_step: int = 1,
     stopwatch: Stopwatch | None = None,
 ) -> Engine:
-    """Makes the engine of a name.
+    """Makes the engine of a name, for trainings of so many candidates a step.
 
     Raises `InputError` for an unknown name, or for a network that the engine cannot build.
     """
-    chosen = choose_engine(name, builder.network)
+    chosen = choose_engine(name, builder.network, candidates_per_step)
     if chosen == "native":
         return NativeEngine(builder, batch_size, max_nodes, stopwatch=stopwatch)
     if chosen == "universal":
