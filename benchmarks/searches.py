@@ -34,6 +34,7 @@ REPEATS = 3  # trainings of a winner
 WAYS = (
     ("random", "accuracy"),
     ("guided", "speed"),
+    ("guided", "accuracy"),
     ("random", "speed"),
     ("rea", "accuracy"),
     ("aging", "accuracy"),
