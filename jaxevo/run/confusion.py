@@ -56,6 +56,12 @@ class Confusion:
             for number, images in zip(right, self.images.tolist(), strict=True)
         ]
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean accuracy of the classes that have images: each class counts alike."""
+        known = [accuracy for accuracy in self.accuracies if accuracy is not None]
+        return sum(known) / len(known) if known else 0.0
+
     def mistakes(self) -> list[tuple[int, int, int]]:
         """Class, the class it is taken for, and how many images; the most frequent first."""
         wrong = self.counts.copy()

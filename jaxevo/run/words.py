@@ -11,6 +11,7 @@ from jaxevo.run.result import BaselineScores, Result
 
 _WEAKEST = 3  # classes that are told
 _UNEVEN = 0.75  # of the images in one class, from which on accuracy says little by itself
+_SKEWED = 2  # images of the largest class to one of the smallest, from which on it says less
 
 
 def format_duration(seconds: float) -> str:
@@ -161,7 +162,8 @@ def class_lines(result: Result) -> list[str]:
 def class_line(confusion: Confusion) -> str:
     """The classes that are known least, the most frequent mistake, and what is not to be known.
 
-    Where one class is much more frequent than the others, accuracy says little.
+    Where some classes are more frequent than others, the accuracy is mostly theirs: the balanced
+    one is added, and where one class has nearly all images, what naming it always would give.
     """
     absent = [
         name
@@ -172,6 +174,8 @@ def class_line(confusion: Confusion) -> str:
     if absent:
         more = f" and {len(absent) - _WEAKEST} more" if len(absent) > _WEAKEST else ""
         parts.append(f"no image is of {', '.join(absent[:_WEAKEST])}{more}")
+    if not absent and confusion.images.max() >= _SKEWED * confusion.images.min():
+        parts.append(f"balanced accuracy, the mean of all classes: {confusion.balanced_accuracy:.2%}")
     share = confusion.images.max() / max(1, confusion.images.sum())
     if share >= _UNEVEN:
         name = confusion.class_names[confusion.images.argmax()]

@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from sklearn.metrics import balanced_accuracy_score
 
 from jaxevo.files import FileError
 from jaxevo.run.confusion import MAX_CLASSES, Confusion
@@ -25,6 +26,13 @@ def test_rows_are_classes_and_columns_what_they_are_taken_for(confusion):
     assert confusion.counts.tolist() == COUNTS
     assert confusion.images.tolist() == [3, 2, 0, 1]
     assert confusion.accuracies == [1 / 3, 0.5, None, 1.0]
+
+
+def test_each_class_counts_alike_in_balanced_accuracy(confusion):
+    with pytest.warns(UserWarning, match="y_pred"):  # a class without images
+        theirs = balanced_accuracy_score(LABELS, np.array([0, 1, 2, 1, 0, 3]))
+    assert Confusion.of(LABELS, np.array([0, 1, 2, 1, 0, 3]), NAMES).balanced_accuracy == theirs
+    assert confusion.balanced_accuracy == (1 / 3 + 0.5 + 1) / 3
 
 
 def test_mistakes_come_by_their_number_and_then_by_class(confusion):

@@ -166,10 +166,16 @@ def test_test_accuracies_that_were_known_before_are_told():
         ),
         (
             [[19, 0], [1, 0]],
-            "weakest classes: dog 0.00%; to name cat each time would be right for 95.00%",
+            "weakest classes: dog 0.00%; balanced accuracy, the mean of all classes: 50.00%;"
+            " to name cat each time would be right for 95.00%",
         ),
         ([[4, 1], [0, 3]], "weakest classes: cat 80.00%"),
         ([[8, 2], [3, 3]], "weakest classes: dog 50.00%, cat 80.00%; dog is taken for cat 3 times"),
+        (
+            [[6, 2], [1, 3]],
+            "weakest classes: cat 75.00%, dog 75.00%; cat is taken for dog 2 times;"
+            " balanced accuracy, the mean of all classes: 75.00%",
+        ),
         (
             [[0, 0], [1, 3]],
             "weakest classes: dog 75.00%; no image is of cat; to name dog each time"
