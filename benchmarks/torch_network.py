@@ -15,6 +15,7 @@ from jaxevo.config import NetworkConfig
 from jaxevo.networks.genome_network import Network
 from jaxevo.search_space.complexity import operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
+from jaxevo.training.epoch import BATCH_NORM_MOMENTUM
 
 
 class TorchOperand(nn.Module):
@@ -120,6 +121,8 @@ class Training:
             batch_size,
         )
         self.optimizer = torch.optim.Adam(network.parameters())
+        self.norms = [part for part in network.modules() if isinstance(part, nn.BatchNorm2d)]
+        self.steps = 0
 
     def epoch(self, order: np.ndarray, rates: Iterable[float]) -> torch.Tensor:
         """A step at each rate on the next batch of `order`; the losses `[steps]`."""
@@ -128,6 +131,10 @@ class Training:
         for step, rate in enumerate(rates):
             index = torch.from_numpy(order[step * self.batch_size : (step + 1) * self.batch_size])
             self.optimizer.param_groups[0]["lr"] = rate
+            # PyTorch's constant momentum has not forgotten the start after fifty steps.
+            for norm in self.norms:
+                norm.momentum = 1 - min(BATCH_NORM_MOMENTUM, (1 + self.steps) / (10 + self.steps))
+            self.steps += 1
             self.optimizer.zero_grad()
             loss = functional.cross_entropy(self.network(self.x[index]), self.y[index])
             loss.backward()
