@@ -51,6 +51,7 @@ class Way:
         racing: Whether trainings are a race, as in the program.
         noise: Whether a fitness has any; without, it is what endless repetition would come to.
         training: Of `curves.RECIPES_TRIED`; `warm` has as many epochs as it was trained for.
+        lag: How many candidates are under way at once.
     """
 
     strategy: str
@@ -59,11 +60,13 @@ class Way:
     racing: bool = False
     noise: bool = True
     training: str = "steady"
+    lag: int = 1
 
     def __str__(self) -> str:
         epochs = f"{self.epochs} epochs" if self.epochs > 1 else "1 epoch"
         others = [", racing"] * self.racing + [", without noise"] * (not self.noise)
         others += [", rising and falling rate"] * (self.training == "warm")
+        others += [f", lag {self.lag}"] * (self.lag > 1)
         return f"{self.strategy}, {self.fitness}, {epochs}{''.join(others)}"
 
 
@@ -79,6 +82,7 @@ WAYS = (
     *(Way(name, "likelihood", 3, training="warm") for name in ("random", "guided")),
     *(Way(name, "speed", 3, training="warm") for name in ("random", "guided")),
     Way("guided", "speed", 3, racing=True, training="warm"),
+    *(Way("guided", "speed", 3, racing=True, lag=lag) for lag in (4, 8, 16)),
 )
 
 
@@ -200,7 +204,7 @@ def search(landscape: Landscape, way: Way, seed: int, budget: int) -> float:
     # Of the preset only the populations and retrainings matter here, which no data set changes.
     settings = preset("quick", 1149, 8) | STRATEGIES[way.strategy]
     settings |= {"fitness": way.fitness, "seed": seed, "num_generations": 1000}
-    settings |= {"racing": MARGIN if way.racing else 0.0}
+    settings |= {"racing": MARGIN if way.racing else 0.0, "lag": way.lag}
     config = replace(SearchConfig(), settings)
     strategy = make_strategy(config)
     rng = np.random.default_rng([3, seed])
