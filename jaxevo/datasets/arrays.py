@@ -11,7 +11,13 @@ from jaxevo.datasets.array_pixels import ArrayPixels
 from jaxevo.datasets.axes import axes_of, in_order
 from jaxevo.datasets.base import DataError, check_image_array
 from jaxevo.datasets.dataset import Dataset, Part
-from jaxevo.datasets.labels import classes_of, label_names, lacking, number_classes
+from jaxevo.datasets.labels import (
+    LABEL_REMEDY,
+    classes_of,
+    label_names,
+    lacking,
+    number_classes,
+)
 from jaxevo.datasets.npz import check_alike
 
 NAME = "arrays"  # what such data is called in records
@@ -103,12 +109,24 @@ def _array(what: str, values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:
         raise DataError(f"{what} has parts of different shapes: make them alike") from None
+    except (RuntimeError, TypeError) as error:  # as of a tensor on another device
+        raise DataError(f"{what} is no NumPy array ({str(error)[:200]}): make it one") from error
 
 
 def _label_array(what: str, labels: Any) -> np.ndarray:
-    """The labels as an array of numbers or words: tables give words as objects."""
+    """The labels as an array of numbers or words: tables give words as objects.
+
+    Raises `DataError` for those that a table lacks, which NumPy would call "nan".
+    """
     array = _array(what, labels)
+    if array.dtype.kind in "OU" and any(map(_is_missing, np.asarray(labels, object).flat)):
+        raise DataError(f"{what} has an empty label: {LABEL_REMEDY}")
     return _array(what, array.tolist()) if array.dtype == object else array
+
+
+def _is_missing(label: Any) -> bool:
+    """True for None, and for NaN and the like, which differ from themselves."""
+    return label is None or str(label) == "<NA>" or bool(label != label)
 
 
 def _pixels(what: str, images: Any, num_labels: int) -> ArrayPixels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pathlib
 import re
@@ -22,7 +23,9 @@ if TYPE_CHECKING:  # imported late, as it takes a while
 LABEL_COLUMNS = ("label", "labels", "class", "target", "y", "fine_label", "digit")
 REMEDY = "save it anew"
 _EMPTY = ("", "nan")  # values that lack
+_NUMBER = r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?"  # 01 is none, but a name
 _MAX_COLUMNS = 20_000
+_MAX_LABEL = 1000  # bytes
 _MAX_LINE = 1 << 20  # bytes of the first line
 
 
@@ -33,6 +36,7 @@ class ImageTable(NamedTuple):
     labels: np.ndarray | None  # None: no column has them
     class_names: tuple[str, ...] = ()
     note: str = ""
+    columns: tuple[str, ...] = ()  # of the pixels in a CSV file
 
 
 class _Columns(NamedTuple):
@@ -56,12 +60,15 @@ def read_csv(path: pathlib.Path) -> ImageTable:
     # Tell label and pixels apart.
     columns, label, lines, note = _csv_columns(path)
     pixels = [name for name in columns if name != label]
-    side = _check_pixel_columns(path, pixels)
+    side = _check_pixel_columns(path, pixels, labelled=bool(label))
     # Read in blocks, so that the size is checked before all of it is held.
     stream = csv.open_csv(
         path,
         read_options=csv.ReadOptions(column_names=columns, skip_rows=lines),
-        convert_options=csv.ConvertOptions(column_types={name: pa.float32() for name in pixels}),
+        # Labels are read as words: a type that the first rows suggest may not fit later ones.
+        convert_options=csv.ConvertOptions(
+            column_types={name: pa.binary() if name == label else pa.float32() for name in columns}
+        ),
     )
     blocks: list[np.ndarray] = []
     labels: list[np.ndarray] = []
@@ -72,24 +79,49 @@ def read_csv(path: pathlib.Path) -> ImageTable:
         block = np.stack([no_nulls(path, batch.column(name), name) for name in pixels], axis=1)
         blocks.append(block.reshape(-1, side, side, 1))
         if label:
-            labels.append(no_nulls(path, batch.column(label), label))
+            labels.append(batch.column(label).to_numpy(zero_copy_only=False))
     if not rows:
         raise DataError(f"{path} has no rows: use a file with at least one image")
     images = ArrayPixels.of(str(path), np.concatenate(blocks))
     if not labels:
-        return ImageTable(images, None)
-    found = np.concatenate(labels)
+        return ImageTable(images, None, columns=tuple(pixels))
+    found = _labels(path, np.concatenate(labels), label)
     if found.dtype.kind == "U" and label in found and all(map(_is_number, pixels)):
         raise DataError(f"{path} has its first line twice: leave the second one out")
-    return ImageTable(images, label_names(str(path), found), note=note)
+    return ImageTable(images, label_names(str(path), found), (), note, tuple(pixels))
 
 
-def _check_pixel_columns(path: pathlib.Path, names: Sequence[str]) -> int:
+def _labels(path: pathlib.Path, texts: np.ndarray, name: str) -> np.ndarray:
+    """Labels [M] as numbers if all are, as a spreadsheet or NumPy writes them; else as words."""
+    if (longest := max(map(len, texts))) > _MAX_LABEL:
+        raise DataError(f"{path} has a label of {longest:,} bytes: use at most {_MAX_LABEL:,}")
+    try:
+        words = np.char.decode(texts.astype(bytes), "utf-8")
+    except UnicodeDecodeError:
+        raise DataError(_no_text(path, name)) from None
+    stripped = np.char.strip(words)
+    different = np.unique(stripped).tolist()
+    if any(word.casefold() in _EMPTY for word in different):
+        raise DataError(_lacks(path, name))
+    if all(re.fullmatch(r"[+-]?(0|[1-9]\d*)", word) for word in different):
+        with contextlib.suppress(OverflowError):
+            return stripped.astype(np.int64)
+    if all(re.fullmatch(_NUMBER, word) for word in different):
+        return stripped.astype(np.float64)
+    return words
+
+
+def _check_pixel_columns(path: pathlib.Path, names: Sequence[str], *, labelled: bool) -> int:
     """The side of the square images whose pixels have these columns.
 
     Raises `DataError` unless their number is a square, or where they were sorted by their letters.
     """
     side = math.isqrt(len(names))
+    if not labelled and len(names) > 4 and math.isqrt(len(names) - 1) ** 2 == len(names) - 1:
+        raise DataError(
+            f"{path} has {len(names)} columns, of which none is called "
+            f"{', '.join(LABEL_COLUMNS[:4])}: call that of the labels so"
+        )
     if side**2 != len(names) or side < 2:
         raise DataError(
             f"{path} has {len(names)} columns beside the label, which is no square number of "
@@ -164,14 +196,20 @@ def label_column(columns: Sequence[str]) -> str:
 
 def no_nulls(path: pathlib.Path, column: pyarrow.Array, name: str) -> np.ndarray:
     if column.null_count:
-        raise DataError(
-            f"{path} has an empty field in the column {name}: fill it or leave the row out"
-        )
+        raise DataError(_lacks(path, name))
     found = column.to_numpy(zero_copy_only=False)
     if found.dtype != object or not len(found):
         return found
     if isinstance(found[0], bytes):
-        raise DataError(f"{path} has no text in UTF-8 in the column {name}: {REMEDY} in UTF-8")
+        raise DataError(_no_text(path, name))
     if isinstance(found[0], list | dict | np.ndarray):
         raise DataError(f"{path} has several values in the column {name}: give one label an image")
     return found.astype(str)
+
+
+def _no_text(path: pathlib.Path, name: str) -> str:
+    return f"{path} has no text in UTF-8 in the column {name}: {REMEDY} in UTF-8"
+
+
+def _lacks(path: pathlib.Path, name: str) -> str:
+    return f"{path} has an empty field in the column {name}: fill it or leave the row out"

@@ -13,13 +13,12 @@ from jaxevo.datasets.base import DataError, check_image_array, check_unpacked
 from jaxevo.datasets.input_form import BACKGROUNDS, InputForm, composite
 from jaxevo.datasets.pictures import REMEDY, Encoded, Header, Picture, decode, read_header
 from jaxevo.datasets.pixels import Measured, Progress, Read
-from jaxevo.datasets.values import BYTES, Extent, ValueRange, choose_range
+from jaxevo.datasets.values import BYTES, SURE, Extent, ValueRange, choose_range
 
 _ALLOWANCE = 1 << 30  # bytes of pixels; drawings of even colours have 100 times their files
 _NAMED = 5  # unreadable files in a message
 _CONTRAST_IMAGES = 200  # that decide on the background
-_SURE = 16  # no 8-bit image with a larger value is stored in a smaller range than 0 to 255
-_HALF = 127  # and no image of 16 bits, of which 8 are read, uses fewer bits
+_HALF = 127  # no image of 16 bits, of which 8 are read, uses fewer bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +60,7 @@ class FilePixels:
                 "the same depth"
             )
         halved = next((picture for picture, header in headers if header.halved), None)
-        sure = _SURE if halved is None else _HALF
+        sure = SURE if halved is None else _HALF
         extent = None
         for picture, header in headers:
             decoded = _decoded_or_none(picture)

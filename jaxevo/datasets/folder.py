@@ -74,7 +74,7 @@ def open_folder(folder: pathlib.Path) -> Dataset:
         if not places:
             # Without folders of splits, the folder holds the classes itself.
             listing = _list_classes(folder, folder, passed)
-            _check_no_splits_inside(folder, listing)
+            _check_no_splits_inside(folder)
             return Dataset(
                 str(folder),
                 listing.class_names,
@@ -108,11 +108,15 @@ def open_folder(folder: pathlib.Path) -> Dataset:
 
 
 def holds_training_classes(folder: pathlib.Path) -> bool:
-    """True if there are at least two folders of images in the folder's `train/`."""
+    """True if there are at least two folders of images, in the folder or in its `train/`."""
     with read_errors(folder, "check that you may read it"):
-        train = [path for path in _subfolders(folder) if role_of(path.name) == "train"]
-        classes = [path for place in train for path in _subfolders(place)]
-        return sum(any(map(has_image_ending, path.rglob("*"))) for path in classes) > 1
+        places = [path for path in _subfolders(folder) if role_of(path.name) == "train"]
+        return any(map(_holds_classes, places or [folder]))
+
+
+def _holds_classes(folder: pathlib.Path) -> bool:
+    classes = [path for path in _subfolders(folder) if role_of(path.name) is None]
+    return sum(any(map(has_image_ending, path.rglob("*"))) for path in classes) > 1
 
 
 def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathlib.Path]:
@@ -146,12 +150,10 @@ def _split_folders(folder: pathlib.Path, passed: PassedOver) -> dict[str, pathli
     return found
 
 
-def _check_no_splits_inside(folder: pathlib.Path, listing: _Listing) -> None:
+def _check_no_splits_inside(folder: pathlib.Path) -> None:
     """Raises `DataError` for `<class>/train/*`: its sub-folders would be mixed."""
-    inside = [folder / name for name in listing.class_names]
-    if all(
-        {role_of(path.name) for path in _subfolders(each)} >= {"train", "test"} for each in inside
-    ):
+    inside = [{role_of(path.name) for path in _subfolders(each)} for each in _subfolders(folder)]
+    if all(roles >= {"train", "test"} for roles in inside):
         raise DataError(
             f"{folder} has train/ and test/ inside its class folders: put class folders into "
             "train/ and test/"
@@ -174,9 +176,11 @@ def _list_classes(
     # Each class has a folder of its own, whose name can be printed.
     classes = _subfolders(folder)
     if len(classes) < fewest:
+        inner = next((path for path in classes if len(_subfolders(path)) >= fewest), None)
+        remedy = "put each class's images into a folder of its own"
         raise DataError(
-            f"{folder} has {len(classes)} class folders, and {fewest} are needed: put each class's "
-            "images into a folder of its own"
+            f"{folder} has {len(classes)} class folders, and {fewest} are needed: "
+            + (f"name {inner}, or {remedy}" if inner else remedy)
         )
     for label, class_folder in enumerate(classes):
         if any(unicodedata.category(c) in ("Cc", "Cs") for c in class_folder.name):
@@ -192,9 +196,11 @@ def _list_classes(
         paths += images
         labels += [label] * len(images)
     _count_loose(folder, passed)
-    return _Listing(
-        folder, tuple(paths), np.array(labels, np.int32), tuple(path.name for path in classes)
-    )
+    # Systems write the same letters in different ways (é as one character or two).
+    names = tuple(unicodedata.normalize("NFC", path.name) for path in classes)
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise DataError(f"{folder} has two folders whose names look alike, {twice}: join them")
+    return _Listing(folder, tuple(paths), np.array(labels, np.int32), names)
 
 
 def _list_images(

@@ -117,8 +117,8 @@ class InputForm:
     def _composited(self, pixels: np.ndarray, alpha: np.ndarray, what: str) -> np.ndarray:
         if not self.background:
             raise DataError(
-                f"{what} has transparent pixels, which the training images have not: give a "
-                f"background ({' or '.join(BACKGROUNDS)}) or save it without transparency"
+                f"{what} has transparent pixels, which the training images have not: save it "
+                f"without transparency, or train with a background ({' or '.join(BACKGROUNDS)})"
             )
         return composite(pixels, alpha, self.background)
 

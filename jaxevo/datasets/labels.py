@@ -8,6 +8,8 @@ import numpy as np
 
 from jaxevo.datasets.base import DataError
 
+LABEL_REMEDY = "fill it or leave the image out"  # of a label that is missing
+
 
 def label_names(what: str, labels: np.ndarray) -> np.ndarray:
     """Labels [M], [M, 1] or [1, M] of any kind, or one-hot [M, K], as strings and sortable values.
@@ -40,7 +42,7 @@ def label_names(what: str, labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind != "U":
         raise DataError(f"{what} is of type {labels.dtype}: use integers or words")
     if np.any(labels == ""):
-        raise DataError(f"{what} has an empty label: fill it or leave the image out")
+        raise DataError(f"{what} has an empty label: {LABEL_REMEDY}")
     return labels
 
 

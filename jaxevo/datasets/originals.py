@@ -49,8 +49,9 @@ def locate(source: PublishedSource, data_dir: str | None) -> dict[str, list[path
 
 
 def _find(folder: pathlib.Path, name: str) -> pathlib.Path | None:
-    """The file, packed as published or unpacked."""
-    for path in (folder / name, folder / name.removesuffix(".gz").removesuffix(".bz2")):
+    """The file, packed as published or unpacked, as Kaggle writes its name too."""
+    unpacked = name.removesuffix(".gz").removesuffix(".bz2")
+    for path in (folder / each for each in (name, unpacked, unpacked.replace("-idx", ".idx"))):
         if os.path.isfile(path):  # unlike pathlib's, False if the folder may not be entered
             return path
     return None

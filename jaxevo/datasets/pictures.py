@@ -133,11 +133,15 @@ def _opened(picture: Picture) -> Iterator[Image.Image]:
 
     Whatever Pillow raises on a damaged image, in the `with` block too, becomes a `DataError`.
     """
-    file = io.BytesIO(picture.data) if isinstance(picture, Encoded) else picture
+    encoded = isinstance(picture, Encoded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with Image.open(file, formats=_FORMATS) as image:
+            # By its path Pillow would map a file, and tear the rows of a TIFF on its side.
+            with (
+                io.BytesIO(picture.data) if encoded else picture.open("rb") as file,
+                Image.open(file, formats=_FORMATS) as image,
+            ):
                 _check_pixels(picture, image)
                 _check_kind(picture, image)
                 yield image

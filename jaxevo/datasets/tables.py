@@ -67,14 +67,19 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     passed = PassedOver()
     read: dict[str, tuple[Pixels, np.ndarray, tuple[str, ...]]] = {}
     notes: list[str] = []
+    columns: dict[str, tuple[str, ...]] = {}
     # Read the tables of each split; a test table without labels is passed over.
     for role, paths in tables.items():
         tabled = [_read_table(path) for path in paths]
         if role != "train" and any(table.labels is None for table in tabled):
             passed.add(f"files without a label column for {role}", paths[0].name, len(paths))
             continue
+        columns[role] = tabled[0].columns
         read[role] = _joined(paths, tabled)
         notes += [table.note for table in tabled if table.note]
+    for role, names_of_columns in columns.items():
+        if names_of_columns != columns["train"]:
+            _check_order(tables[role][0], names_of_columns, columns["train"])
     # The training tables decide the classes.
     pixels, raw, names = read["train"]
     classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw, notes)
@@ -100,6 +105,14 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
         0 if test is None else len(test),
         (*notes, *passed.notes()),
     )
+
+
+def _check_order(path: pathlib.Path, columns: Sequence[str], trained: Sequence[str]) -> None:
+    """Raises `DataError` where a table has the columns of the training table in another order."""
+    if sorted(columns) == sorted(trained):
+        raise DataError(
+            f"{path} has its columns in another order than the training table: sort them alike"
+        )
 
 
 def _read_table(path: pathlib.Path) -> ImageTable:

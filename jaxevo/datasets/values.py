@@ -19,6 +19,7 @@ from jaxevo.datasets.base import DataError
 # Largest values of integers: 1 to 16 bits, and scikit-learn's digits.
 _TOPS = (1, 15, 16, 255, 1023, 4095, 16383, 65535)
 _STEPS = 255  # of the bytes that a network takes
+SURE = 16  # no image of 8 bits with a larger value is stored in a smaller range than 0 to 255
 _DARK = 10  # an array whose own range is so many times smaller was stored in another one
 _FAR = 1000  # widths of a range
 _MANY = 16  # images of which not all can be that dark by chance
@@ -98,12 +99,10 @@ class ValueRange:
         if self.low < 0 <= extent.low and extent.high > 0 and many:
             raise DataError(self._refusal(extent, what))
         own = _smallest_range(extent)
-        if (
-            own is not None
-            and own.high * _DARK <= self.high
-            and extent.high > 0
-            and (many or not extent.integers)
-        ):
+        white = own.high if own else extent.high  # fractions a little outside a usual range
+        known = own is not None or (self.usual and not extent.integers)
+        dark_by_far = known and 0 < extent.high and white * _DARK <= self.high
+        if dark_by_far and (many or not extent.integers):
             raise DataError(self._refusal(extent, what))
 
     def _refusal(self, extent: Extent, what: str) -> str:
@@ -160,5 +159,6 @@ def _smallest_range(extent: Extent) -> ValueRange | None:
     for low, high in ((0, 1), (-1, 1), (0, 255)):
         known = ValueRange(low, high)
         if extent.low >= low - known.tolerance and extent.high <= high + known.tolerance:
-            return known
+            # Fractions a little above 1, as resizing and noise leave them, are not of 0 to 255.
+            return known if high <= 1 or extent.high > SURE else None
     return None

@@ -251,6 +251,21 @@ def csv_of_exponents(root: pathlib.Path) -> Made:
     return Made(GREY, ("0", "1"))
 
 
+def csv_of_late_words(root: pathlib.Path) -> Made:
+    """The first block of a file has numbers for labels, which say nothing of later ones."""
+    images, labels = np.tile(GREY, (100, 1, 1)), np.repeat([0, 1], 2000)
+    for part in ("train", "test"):
+        (root / f"{part}.csv").write_text(csv_text(images, np.array(["1", "A"])[labels]))
+    return Made(images, ("1", "A"))
+
+
+def csv_of_leading_zeros(root: pathlib.Path) -> Made:
+    """01 and 1 are two names, as they are for folders."""
+    for part in ("train", "test"):
+        (root / f"{part}.csv").write_text(csv_text(GREY, np.array(["01", "1"])[LABELS]))
+    return Made(GREY, ("01", "1"))
+
+
 def folders_beside_a_table(root: pathlib.Path) -> Made:
     for part in ("train", "test"):
         write_folder(root / part, GREY, LABELS)
@@ -368,6 +383,25 @@ def deep_tiff(root: pathlib.Path) -> Made:
     return Made(expected, ("a", "b"), note="values 0 to 4095")
 
 
+def tiff_on_its_side(root: pathlib.Path) -> Made:
+    """Turned as the camera says; Pillow tears its rows where it opens it by its path."""
+    images = np.zeros((40, 20, 12), np.uint8)
+    images[:, :, :6] = 255
+    for part in ("train", "test"):
+        for k, image in enumerate(images):
+            path = root / part / "ab"[k % 2] / f"{k}.tif"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image).save(path, tiffinfo={274: 6})
+    return Made(np.rot90(images, 3, axes=(1, 2)), ("a", "b"))
+
+
+def names_in_two_spellings(root: pathlib.Path) -> Made:
+    """é as one character, and as two, as another system writes it."""
+    write_folder(root / "train", GREY, LABELS, ("caf\u00e9", "tea"))
+    write_folder(root / "test", GREY, LABELS, ("cafe\u0301", "tea"))
+    return Made(GREY, ("caf\u00e9", "tea"))
+
+
 def opaque(root: pathlib.Path) -> Made:
     """An opacity of 255 everywhere, as drawing programs save it."""
     images = np.concatenate([COLOUR, np.full((40, 12, 12, 1), 255, np.uint8)], axis=3)
@@ -398,7 +432,8 @@ READ: list[Callable[[pathlib.Path], Made]] = [
     *(csv_without_header, hub_parquet, parquet_of_words, emnist, four_dimensions, jfif),
     *(own_validation, validation_without_test, nested_folders, differing_sizes),
     *(other_files_between, deep_tiff, opaque, one_image_of_a_class, names_of_many_kinds),
-    *(csv_of_counted_columns, csv_of_quoted_labels),
+    *(csv_of_counted_columns, csv_of_quoted_labels, csv_of_late_words, csv_of_leading_zeros),
+    *(tiff_on_its_side, names_in_two_spellings),
     *(csv_of_numbered_columns, csv_of_exponents, folders_beside_a_table, pages),
 ]
 
@@ -483,7 +518,15 @@ REFUSED: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
     ),
     "an empty word for a label": (
         lambda root: written(root / "own.csv", "label,a,b,c,d\ncat,2,3,4,5\n,2,3,4,5\ndog,1,2,3,4"),
-        ("own.csv", "has an empty label: fill it"),
+        ("own.csv", "an empty field in the column label: fill it"),
+    ),
+    "a label that is lacking": (
+        lambda root: written(root / "own.csv", "label,a,b,c,d\n1,2,3,4,5\nnan,2,3,4,5\n"),
+        ("own.csv", "an empty field in the column label: fill it"),
+    ),
+    "labels in a column of another name": (
+        lambda root: written(root / "own.csv", "emotion,a,b,c,d\n1,2,3,4,5\n2,2,3,4,5\n"),
+        ("5 columns, of which none is called label", "call that of the labels so"),
     ),
     "an empty first line": (
         lambda root: written(root / "own.csv", "\nlabel,a,b,c,d\n1,2,3,4,5\n"),
@@ -744,3 +787,40 @@ def test_a_given_range_is_taken(tmp_path: pathlib.Path) -> None:
     path = save(tmp_path, x_train=(GREY - 100.0) / 50, y_train=LABELS)
     data = load_training_data(path, options=ReadOptions(pixel_range=ValueRange(-2, 3.1)))
     assert data.images.images.min() == 0 and data.images.images.max() == 255
+
+
+def test_classes_beside_a_table_are_taken(tmp_path: pathlib.Path) -> None:
+    write_folder(tmp_path, GREY, LABELS)
+    (tmp_path / "train.csv").write_text("file,label\n0,a\n")
+    loaded = load_training_data(str(tmp_path))
+    assert loaded.class_names == ("a", "b")
+    assert "passed over: train.csv, as there are folders of classes" in loaded.summary.describe()
+
+
+def test_a_table_with_its_columns_in_another_order_is_refused(tmp_path: pathlib.Path) -> None:
+    text = csv_text(GREY, LABELS)
+    first, rest = text.split("\n", 1)
+    label, *names = first.split(",")
+    (tmp_path / "train.csv").write_text(text)
+    (tmp_path / "test.csv").write_text(",".join([label, *names[::-1]]) + "\n" + rest)
+    data_error(
+        lambda: load_training_data(str(tmp_path)),
+        "test.csv",
+        "in another order than the training table: sort",
+    )
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_labels_that_lack_are_no_class(missing: object) -> None:
+    labels: list[object] = ["cat", "dog"] * 20
+    labels[7] = missing
+    for given in (labels, np.array(labels, object)):
+        data_error(lambda given=given: load_training_data((GREY, given)), "y_train", "empty label")
+
+
+def test_what_is_no_array_is_refused() -> None:
+    class Tensor:
+        def __array__(self, *_: object, **__: object) -> np.ndarray:
+            raise RuntimeError("it requires grad")
+
+    data_error(lambda: load_training_data((Tensor(), LABELS)), "x_train", "requires grad")

@@ -35,7 +35,9 @@ def test_the_range_of_training_images(values: list[float], low: float, high: flo
     assert choose_range(Extent.of(np.array(values), "x"), "x") == ValueRange(low, high)
 
 
-@pytest.mark.parametrize("values", [[-1, 255], [-3.5, 2.0], [0, 70_000], [0.5, 256.0]])
+@pytest.mark.parametrize(
+    "values", [[-1, 255], [-3.5, 2.0], [0, 70_000], [0.5, 256.0], [-0.03, 1.03], [0.0, 2.5]]
+)
 def test_unusual_ranges_are_refused(values: list[float]) -> None:
     data_error(lambda: choose_range(Extent.of(np.array(values), "x"), "x"), "x has values from")
 
@@ -77,6 +79,8 @@ def test_one_value_over_the_border_changes_nothing() -> None:
         (0, 255, [0, 16], 20),
         (0, 65535, [0, 4095], 20),
         (0, 255, [-1.0, 1.0], 1),
+        (0, 255, [-0.03, 1.03], 1),  # as resizing and noise leave fractions of 0 to 1
+        (0, 65535, [-1.1, 1.1], 1),
         (-1, 1, [0.0, 1.0], 20),
     ],
 )
