@@ -118,9 +118,9 @@ def write_bytes(path: pathlib.Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except OSError as error:
+    except BaseException as error:  # Ctrl-C too leaves nothing behind
         os.unlink(name)
-        raise _named(error, path) from error
+        raise (_named(error, path) if isinstance(error, OSError) else error) from error
 
 
 def _named(error: OSError, path: pathlib.Path) -> OSError:

@@ -80,6 +80,14 @@ def test_json_files_are_whole_or_not_there(tmp_path: pathlib.Path, monkeypatch):
         assert read_json(path)["b"] == 1
         assert names(tmp_path) == ["result.json"]
 
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(path, "half")
+    assert names(tmp_path) == ["result.json"]
+
 
 def test_texts_and_bytes_are_written_as_they_are(tmp_path: pathlib.Path):
     write_text(tmp_path / "text", "é\r\n")

@@ -79,8 +79,10 @@ def settle_changes(workdir: Workdir, ledger: Ledger, changes: Sequence[Change]) 
     if not missing:
         return
     # A run with a result would be complete. Others may be kept beside another winner.
-    workdir.result.unlink(missing_ok=True)
-    shutil.rmtree(workdir.kept, ignore_errors=True)
+    for file in (workdir.result, workdir.front):
+        file.unlink(missing_ok=True)
+    for folder in (workdir.kept, workdir.baseline_weights):
+        shutil.rmtree(folder, ignore_errors=True)
     # The last generation may have been cut short (an ant colony's); the history suffices.
     if any("num_generations" in change.settings for change in missing):
         shutil.rmtree(workdir.checkpoints, ignore_errors=True)

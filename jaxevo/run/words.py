@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from jaxevo.datasets.arrays import NAME as ARRAYS
 from jaxevo.intervals import SIGNIFICANT, sign_test
 from jaxevo.run.confusion import Confusion
 from jaxevo.run.result import BaselineScores, Result
@@ -86,8 +87,10 @@ def commands_of(result: Result, data_dir: str | None = None) -> list[str]:
     folder = shlex.quote(f"--workdir={result.path}")
     weights = shlex.quote(f"--weights={result.weights}")
     data = [f"--dataset={result.dataset}", *([f"--data_dir={data_dir}"] if data_dir else [])]
+    # Arrays in Python have no name by which a command finds them.
+    named = result.dataset != ARRAYS
     return [
-        f"python -m jaxevo eval {weights} {shlex.join(data)}",
+        *([f"python -m jaxevo eval {weights} {shlex.join(data)}"] if named else []),
         f"python -m jaxevo predict {weights} IMAGE...",
         f"python -m jaxevo inspect {folder}",
     ]
@@ -175,7 +178,8 @@ def class_line(confusion: Confusion) -> str:
         more = f" and {len(absent) - _WEAKEST} more" if len(absent) > _WEAKEST else ""
         parts.append(f"no image is of {', '.join(absent[:_WEAKEST])}{more}")
     if not absent and confusion.images.max() >= _SKEWED * confusion.images.min():
-        parts.append(f"balanced accuracy, the mean of all classes: {confusion.balanced_accuracy:.2%}")
+        balanced = confusion.balanced_accuracy
+        parts.append(f"balanced accuracy, the mean of all classes: {balanced:.2%}")
     share = confusion.images.max() / max(1, confusion.images.sum())
     if share >= _UNEVEN:
         name = confusion.class_names[confusion.images.argmax()]

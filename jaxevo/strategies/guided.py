@@ -31,8 +31,8 @@ class GuidedEvolution(Generational):
     Proposals are random genomes and, as in `RegularizedEvolution`, mutated crossovers of the
     population. A model drawn from those that the fitness so far allows takes the best of them, so
     that what is uncertain is tried too. The population is the P individuals of the highest expected
-    fitness of all that were evaluated. With `mating_pool="survivors"` the model of a generation is
-    fitted to the generations before it, so that all F can be evaluated at once.
+    fitness among the P before and those born since. With `mating_pool="survivors"` the model of a
+    generation is fitted to the generations before it, so that all F can be evaluated at once.
     """
 
     def __init__(
@@ -94,8 +94,7 @@ class GuidedEvolution(Generational):
         pool = self._by_expected(self._mating_pool(), known)
         proposals = [self._propose(rng, new_id, pool) for _ in range(PROPOSALS)]
         # Take the best by a model drawn from those that are possible, unless it is isomorphic to a
-        # known one. One that waits for its fitness is no reason: which ones wait depends on the
-        # order in which fitness arrives.
+        # known one. Those that wait for their fitness are not looked at.
         taken = {each.genome.canonical_key() for each in known}
         foretold = self._predictor(known).sample(rng, [each.genome for each in proposals])
         for k in np.argsort(-foretold, kind="stable"):

@@ -26,9 +26,13 @@ class ParetoEvolution(Generational):
 
     def tell(self, individual: Individual) -> None:
         """Takes a candidate with its fitness and its cost; a failed one needs no cost."""
-        if individual.fitness is not None and individual.cost is None:
-            raise ValueError(f"individual {individual.id} has a fitness and no cost")
+        _check_cost(individual)
         super().tell(individual)
+
+    def replay(self, individual: Individual) -> None:
+        """Takes an individual of a recorded run. Raises `ValueError` for one without a cost."""
+        _check_cost(individual)
+        super().replay(individual)
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """The fittest, then the rest of the front, the least crowded first, then the others."""
@@ -74,6 +78,11 @@ class ParetoEvolution(Generational):
             distinct.setdefault(individual.genome.canonical_key(), individual)
         survivors = self.ranked(distinct.values())[: self.config.population_size]
         self.population = sorted(survivors, key=rank)
+
+
+def _check_cost(individual: Individual) -> None:
+    if individual.fitness is not None and individual.cost is None:
+        raise ValueError(f"individual {individual.id} has a fitness and no cost")
 
 
 def _point(individual: Individual) -> Point:

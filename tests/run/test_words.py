@@ -203,6 +203,8 @@ def test_commands_can_be_copied_as_they_are():
         "python -m jaxevo predict --weights=runs/a/best IMAGE...",
         "python -m jaxevo inspect --workdir=runs/a",
     ]
+    unnamed = commands_of(dataclasses.replace(RESULT, dataset="arrays"))  # of Python
+    assert unnamed == commands_of(RESULT)[1:]
 
 
 @pytest.mark.parametrize("name", ["my run", "it's $HOME", "a;b&c|d", "*?[x]", "~/x", "été"])

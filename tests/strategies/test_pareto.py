@@ -71,6 +71,8 @@ def test_a_fitness_without_a_cost_is_refused():
     candidate = strategy.ask()[0]
     with pytest.raises(ValueError, match="individual 0 has a fitness and no cost"):
         strategy.tell(dataclasses.replace(candidate, fitness=0.5))
+    with pytest.raises(ValueError, match="individual 0 has a fitness and no cost"):
+        strategy.replay(dataclasses.replace(candidate, fitness=0.5))
     strategy.tell(candidate)  # a failure has neither
 
 
