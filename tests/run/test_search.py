@@ -228,6 +228,13 @@ def test_a_compared_winner_is_the_same_winner(tmp_path, make, whole):
     assert without_place_and_time(later) | same == without_place_and_time(result)
 
 
+def test_what_was_not_trained_again_is_not_said_to_gain(tmp_path, make):
+    config = replace(TINY, {"compare_winner": True, "retrain_best": 0})
+    result = run_search(make(tmp_path, config), Silent())
+    assert (result.first_id, result.first_fitness) == (None, None)
+    assert result.baseline is not None
+
+
 def test_the_winner_alone_is_that_of_the_whole_run(tmp_path, make, whole):
     winner = find_winner(make(tmp_path), Silent())
     assert (winner.id, winner.genome, winner.fitness) == (
