@@ -261,7 +261,7 @@ def test_later_images_have_the_shape_of_the_first():
         (np.array([0.0, 0.2, 0.9]), (0, 1), False),
         (np.array([False, True]), (0, 1), False),
         (np.array([0, 1], np.uint8), (0, 1), False),
-        (np.array([0.0, 8.0, 15.5]), (0, 255), False),
+        (np.array([0.0, 8.0, 15.5]), (0, 15.5), True),
         (np.array([0.0, 8.0, 16.0]), (0, 16), False),
         (np.array([3, 100, 254], np.uint8), (0, 255), False),
         (np.array([3.4, 100.0, 254.6]), (0, 255), False),

@@ -226,8 +226,8 @@ def write_comparison(
     write_csv(path / "comparison.csv", tables.table_rows(outcomes))
     write_json(path / "comparison.json", tables.document(outcomes, settings, failures))
     # The plots: best accuracy by trainings, and test error by parameters.
-    seeds = comparison.seeds
-    over = f"mean of {seeds} seeds and from the worst to the best" if seeds > 1 else "one seed"
+    seeds = f"{'up to ' * bool(failures)}{comparison.seeds} seeds"  # failed ones are left out
+    over = f"mean of {seeds} and from the worst to the best" if comparison.seeds > 1 else "one seed"
     curves = charts.best_so_far(tables.curves(outcomes), f"{dataset}, {over}")
     cell_pictures.save(curves, path / "best_so_far")
     points = [charts.Point(each.strategy, each.parameters, each.test) for each in outcomes]

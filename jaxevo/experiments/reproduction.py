@@ -201,6 +201,9 @@ class Reproduction:
         engine = settle_engine(wanted, model, builder.network, folder=checkpoints)
         begin = time.perf_counter()
         failure = None
+        # What was measured of weights that were here before is not of these.
+        for score in folder.glob(f"seed{seed}-*.json"):
+            score.unlink()
         try:
             trained = train_classifiers(
                 model,

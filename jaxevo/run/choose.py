@@ -68,8 +68,10 @@ def rank_best(
 
 def best_of_first_generation(
     config: SearchConfig, ledger: Ledger, evaluate: Evaluate, *, reporter: Reporter
-) -> Individual:
+) -> Individual | None:
     """What there was before evolution: its fitness, too, is the mean of fresh trainings.
+
+    None if one of these failed: as a 0 among them it would tell of a gain that there is not.
 
     It is the best by the fitness that was measured. The strategy's order would know more than there
     was to be known then: a model of fitness is fitted to later candidates too.
@@ -83,7 +85,8 @@ def best_of_first_generation(
     (scored,) = _train_again(
         config, ledger, [first], evaluate=evaluate, reporter=reporter, stage=stage
     )
-    return scored
+    again = [each for (id_, _), each in ledger.retrainings.items() if id_ == first.id]
+    return None if any(each.failure for each in again) else scored
 
 
 def _train_again(

@@ -51,11 +51,18 @@ def _workers(limits: WorkerConfig) -> int:
     return len(os.sched_getaffinity(0)) if limits.cluster else limits.workers
 
 
+def waits(config: SearchConfig) -> bool:
+    """Whether a candidate is drawn by the fitness of those before it in its generation."""
+    return config.evolution.mating_pool == "growing" and config.strategy not in ("random", "aco")
+
+
 def describe_lag(config: SearchConfig, limits: WorkerConfig) -> list[str]:
     """What a person should know of L: that it is too small for the workers, or too large."""
     evolution, lines = config.evolution, []
     workers = 2 if limits.cluster else limits.workers  # of a cluster two at least
-    if evolution.mating_pool == "growing" and workers > evolution.lag:
+    if not waits(config):
+        return lines
+    if workers > evolution.lag:
         lines.append(
             f"lag={evolution.lag} lets {evolution.lag} train at once after the first generation, "
             "and other processors wait; give --lag=, about twice the processors"

@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 
 from jaxevo.config import SearchConfig, TrainingConfig
+from jaxevo.run.lag import waits
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import Candidate, Retraining
 from jaxevo.stopwatch import Stopwatch
@@ -67,8 +68,7 @@ class Remaining:
         self._seen = _images_seen(config.training, config.data.train_examples or num_train)
         self._final_seen = _images_seen(config.final_training, num_train)
         # Trainings at once in the search and in the choice.
-        waits = config.evolution.mating_pool == "growing"
-        self._at_once = max(1, min(workers, config.evolution.lag) if waits else workers)
+        self._at_once = max(1, min(workers, config.evolution.lag) if waits(config) else workers)
         self._chosen_at_once = max(1, workers)
         # Epochs of final trainings that were done when one was first heard of, and the time.
         self._final_begin: tuple[int, float] | None = None

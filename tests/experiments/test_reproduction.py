@@ -58,6 +58,13 @@ def test_a_table_of_small_files_is_made_in_two_calls(
         assert "trained with jaxevo 0." in row["note"]
     assert (published["mean"], published["paper_accuracy"]) == (None, 0.6156)
     assert "| DeepSwarm | usps |  |  | not run |" in (run / "transfer.md").read_text()
+    # A training that is made anew is scored anew.
+    part.unlink()
+    score = run / "small_cnn-mnist" / "seed0-usps.json"
+    score.write_text(json.dumps(json.loads(score.read_text()) | {"stretch": 0.123}))
+    assert "epoch 1/1" in made(TablePlan(**plan, models=("small_cnn",)))
+    again = json.loads((run / "transfer.json").read_text())["rows"]
+    assert [row["mean"] for row in again] == [row["mean"] for row in trained]
 
 
 @pytest.mark.slow

@@ -132,6 +132,12 @@ def test_the_best_of_the_first_generation_is_trained_again_as_often(tmp_path):
     assert len(fresh.asked) == 4
 
 
+def test_a_first_generation_whose_best_fails_again_is_not_compared(tmp_path):
+    ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
+    fresh = Fresh({(1, 0): 0.9, (1, 1): None})
+    assert best_of_first_generation(SMALL, ledger, fresh, reporter=Silent()) is None
+
+
 def test_of_equals_the_older_wins(tmp_path):
     ledger = ledger_of(tmp_path, 0.7, 0.9, 0.8)
     fresh = Fresh({(id_, repeat): 0.5 for id_ in (1, 2) for repeat in (0, 1)})

@@ -68,6 +68,8 @@ def test_a_run_of_a_version_without_lag_had_none(tmp_path):
         ({"num_generations": 100}, 2, ["lag=1 lets 1 train"]),
         ({"num_generations": 100, "lag": 4}, 2, []),
         ({"num_generations": 100, "mating_pool": "survivors"}, 8, []),
+        ({"num_generations": 100, "strategy": "random"}, 8, []),
+        ({"num_generations": 2, "strategy": "random", "lag": 3}, 4, []),
         ({"num_generations": 2}, 0, []),
         ({"num_generations": 2, "lag": 2}, 0, ["lag=2 is 7% of 30 candidates"]),
         ({"num_generations": 2, "lag": 3}, 4, ["lag=3 lets 3 train", "lag=3 is 10% of 30"]),

@@ -223,8 +223,9 @@ def test_workers_share_what_can_be_done_at_once():
     ledger = ledger_of([candidate(k, 3.0) for k in range(10)])
     one, two = (remaining_of(COUNTED, ledger, workers=number) for number in (1, 2))
     assert (two.search(), two.choice()) == (one.search(), one.choice() / 2)
-    survivors = replace(COUNTED, {"mating_pool": "survivors"})
-    assert remaining_of(survivors, ledger, workers=2).search() == one.search() / 2
+    for at_once in ({"mating_pool": "survivors"}, {"strategy": "random"}):
+        config = replace(COUNTED, at_once)
+        assert remaining_of(config, ledger, workers=2).search() == one.search() / 2
 
 
 def test_compiling_counts_where_each_candidate_is_compiled():

@@ -144,7 +144,8 @@ def test_a_recorded_run_is_replayed_without_drawing(settings: dict[str, Any]):
     if settings["strategy"] != "aco":
         with pytest.raises(ValueError, match="a genome with .*, which this search has not"):
             make(**settings).replay(dataclasses.replace(foreign, fitness=0.5, cost=1))
-    large = Individual(99, Genome(*(random_cell(np.random.default_rng(0), 5),) * 2), 0, fitness=0.5)
+    genome = Genome(*(random_cell(np.random.default_rng(0), 5),) * 2)
+    large = Individual(99, genome, 0, fitness=0.5, cost=1)
     with pytest.raises(ValueError, match="a cell of 5 nodes, while max_nodes is 4"):
         make(**settings).replay(large)
 
