@@ -119,8 +119,11 @@ def write_bytes(path: pathlib.Path, content: bytes) -> None:
         os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException as error:  # Ctrl-C too leaves nothing behind
-        os.unlink(name)
-        raise (_named(error, path) if isinstance(error, OSError) else error) from error
+        with contextlib.suppress(FileNotFoundError):  # it has its name already
+            os.unlink(name)
+        if isinstance(error, OSError):
+            raise _named(error, path) from error
+        raise
 
 
 def _named(error: OSError, path: pathlib.Path) -> OSError:

@@ -125,8 +125,8 @@ def _label_array(what: str, labels: Any) -> np.ndarray:
 
 
 def _is_missing(label: Any) -> bool:
-    """True for None, and for NaN and the like, which differ from themselves."""
-    return label is None or str(label) == "<NA>" or bool(label != label)
+    """True for None, NaN and what tables have for these; a word is never missing."""
+    return not isinstance(label, str | bytes) and str(label) in ("None", "nan", "NaT", "<NA>")
 
 
 def _pixels(what: str, images: Any, num_labels: int) -> ArrayPixels:

@@ -25,7 +25,7 @@ REMEDY = "save it anew"
 _EMPTY = ("", "nan")  # values that lack
 _NUMBER = r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?"  # 01 is none, but a name
 _MAX_COLUMNS = 20_000
-_MAX_LABEL = 1000  # bytes
+_MAX_LABEL = 200  # bytes
 _MAX_LINE = 1 << 20  # bytes of the first line
 
 

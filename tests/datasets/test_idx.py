@@ -37,6 +37,14 @@ def test_files_directly_in_data_dir(tmp_path: pathlib.Path) -> None:
     assert_images(load_test_data("kmnist", str(tmp_path)), pixels[..., None], labels)
 
 
+def test_files_by_the_names_that_kaggle_gives_them(tmp_path: pathlib.Path) -> None:
+    pixels, labels = make_images(20, (28, 28), 1), make_labels(20)
+    write_mnist(tmp_path, pixels, labels, pack=False)
+    for path in list(tmp_path.iterdir()):
+        path.rename(tmp_path / path.name.replace("-idx", ".idx"))
+    assert_images(load_test_data("mnist", str(tmp_path)), pixels[..., None], labels)
+
+
 def test_idx_errors(tmp_path: pathlib.Path) -> None:
     pixels, labels = make_images(20, (28, 28)), make_labels(20)
     good = idx_bytes(pixels)
