@@ -15,7 +15,7 @@ from jaxevo.config import NetworkConfig
 from jaxevo.networks.genome_network import Network
 from jaxevo.search_space.complexity import operand_is_projected
 from jaxevo.search_space.genome import NUM_INPUTS, Cell, Genome, Op
-from jaxevo.training.epoch import BATCH_NORM_MOMENTUM
+from jaxevo.training.epoch import BATCH_NORM_MOMENTUM, first_decay
 
 
 class TorchOperand(nn.Module):
@@ -133,7 +133,7 @@ class Training:
             self.optimizer.param_groups[0]["lr"] = rate
             # PyTorch's constant momentum has not forgotten the start after fifty steps.
             for norm in self.norms:
-                norm.momentum = 1 - min(BATCH_NORM_MOMENTUM, (1 + self.steps) / (10 + self.steps))
+                norm.momentum = 1 - min(BATCH_NORM_MOMENTUM, first_decay(self.steps))
             self.steps += 1
             self.optimizer.zero_grad()
             loss = functional.cross_entropy(self.network(self.x[index]), self.y[index])

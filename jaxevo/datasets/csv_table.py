@@ -23,7 +23,8 @@ if TYPE_CHECKING:  # imported late, as it takes a while
 LABEL_COLUMNS = ("label", "labels", "class", "target", "y", "fine_label", "digit")
 REMEDY = "save it anew"
 _EMPTY = ("", "nan")  # values that lack
-_NUMBER = r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?"  # 01 is none, but a name
+_WHOLE = r"[+-]?(0|[1-9]\d*)"  # 01 is no number, but a name
+_NUMBER = _WHOLE + r"(\.\d*)?([eE][+-]?\d+)?"
 _MAX_COLUMNS = 20_000
 _MAX_LABEL = 200  # bytes
 _MAX_LINE = 1 << 20  # bytes of the first line
@@ -103,7 +104,7 @@ def _labels(path: pathlib.Path, texts: np.ndarray, name: str) -> np.ndarray:
     different = np.unique(stripped).tolist()
     if any(word.casefold() in _EMPTY for word in different):
         raise DataError(_lacks(path, name))
-    if all(re.fullmatch(r"[+-]?(0|[1-9]\d*)", word) for word in different):
+    if all(re.fullmatch(_WHOLE, word) for word in different):
         with contextlib.suppress(OverflowError):
             return stripped.astype(np.int64)
     if all(re.fullmatch(_NUMBER, word) for word in different):

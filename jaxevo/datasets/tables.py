@@ -77,9 +77,6 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
         columns[role] = tabled[0].columns
         read[role] = _joined(paths, tabled)
         notes += [table.note for table in tabled if table.note]
-    for role, names_of_columns in columns.items():
-        if names_of_columns != columns["train"]:
-            _check_order(tables[role][0], names_of_columns, columns["train"])
     # The training tables decide the classes.
     pixels, raw, names = read["train"]
     classes = np.arange(len(names)) if names else classes_of(str(tables["train"][0]), raw, notes)
@@ -87,6 +84,7 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     parts = {}
     for role, (pixels, raw, other) in read.items():
         what = str(tables[role][0])
+        _check_order(what, columns[role], columns["train"])
         if other != names:
             raise DataError(
                 f"{what} names other classes than the training images: use the same in both"
@@ -107,11 +105,11 @@ def open_tables(name: str, tables: dict[str, list[pathlib.Path]]) -> Dataset:
     )
 
 
-def _check_order(path: pathlib.Path, columns: Sequence[str], trained: Sequence[str]) -> None:
+def _check_order(what: str, columns: Sequence[str], trained: Sequence[str]) -> None:
     """Raises `DataError` where a table has the columns of the training table in another order."""
-    if sorted(columns) == sorted(trained):
+    if columns != trained and sorted(columns) == sorted(trained):
         raise DataError(
-            f"{path} has its columns in another order than the training table: sort them alike"
+            f"{what} has its columns in another order than the training table: sort them alike"
         )
 
 

@@ -60,7 +60,7 @@ def rank_best(
     best += _earlier_winners(ledger, best)
     stage = "retraining the best"
     scored = _train_again(config, ledger, best, evaluate=evaluate, reporter=reporter, stage=stage)
-    if not (config.retrain_best and config.retrain_seeds):
+    if not _repeats(config):
         return scored
     # The highest mean wins; of equals, the older candidate.
     return sorted(scored, key=rank)
@@ -71,7 +71,7 @@ def best_of_first_generation(
 ) -> Individual | None:
     """What there was before evolution: its fitness, too, is the mean of fresh trainings.
 
-    None if one of these failed: as a 0 among them it would tell of a gain that there is not.
+    None without these, or if one of them failed: as a 0 it would tell of a gain that there is not.
 
     It is the best by the fitness that was measured. The strategy's order would know more than there
     was to be known then: a model of fitness is fitted to later candidates too.
@@ -85,8 +85,13 @@ def best_of_first_generation(
     (scored,) = _train_again(
         config, ledger, [first], evaluate=evaluate, reporter=reporter, stage=stage
     )
-    again = [each for (id_, _), each in ledger.retrainings.items() if id_ == first.id]
-    return None if any(each.failure for each in again) else scored
+    again = [ledger.retrainings[first.id, repeat] for repeat in _repeats(config)]
+    return scored if again and not any(each.failure for each in again) else None
+
+
+def _repeats(config: SearchConfig) -> range:
+    """The fresh trainings of each of the best."""
+    return range(config.retrain_seeds if config.retrain_best else 0)
 
 
 def _train_again(
@@ -99,7 +104,7 @@ def _train_again(
     stage: str,
 ) -> list[Individual]:
     """Carries out the trainings that candidates lack; their fitness becomes the mean of them."""
-    repeats = range(config.retrain_seeds if config.retrain_best else 0)
+    repeats = _repeats(config)
     wanted = [(candidate.id, repeat) for candidate in candidates for repeat in repeats]
     missing = [each for each in wanted if each not in ledger.retrainings]
     if missing:

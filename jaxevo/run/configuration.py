@@ -13,6 +13,7 @@ from jaxevo.config import ENGINES, LAYOUT_BOUNDS, DataConfig, SearchConfig, leaf
 from jaxevo.config.changes import changed
 from jaxevo.config.presets import complete, final_settings, search_settings, strategy_settings
 from jaxevo.datasets import NAMES
+from jaxevo.datasets.arrays import NAME as ARRAYS
 from jaxevo.datasets.dataset import Dataset
 from jaxevo.errors import InputError
 from jaxevo.run.quick_preset import recorded_choice, size_of
@@ -22,7 +23,6 @@ from jaxevo.search_space import genome_files
 from jaxevo.strategies.registry import initial_genomes
 from jaxevo.training.engine_choice import with_engine
 
-ARRAYS = "arrays"  # their name in a configuration
 # Settings by which networks are other ones than those that a preset bounds.
 _OF_NETWORKS = {
     *(*LAYOUT_BOUNDS, *LAYOUT_BOUNDS.values(), "conv_kind", "vary_conv_kind", "normal_repeats"),

@@ -14,6 +14,7 @@ from jaxevo.config import SearchConfig, WorkerConfig
 from jaxevo.config.presets import complete
 from jaxevo.errors import InputError
 from jaxevo.run.workdir import Workdir
+from jaxevo.strategies.registry import waits
 
 AUTO = "auto"
 # With twice as many candidates under way as there are workers, these rarely wait for the slowest of
@@ -49,11 +50,6 @@ def _workers(limits: WorkerConfig) -> int:
             "give a number, about twice as many"
         )
     return len(os.sched_getaffinity(0)) if limits.cluster else limits.workers
-
-
-def waits(config: SearchConfig) -> bool:
-    """Whether a candidate is drawn by the fitness of those before it in its generation."""
-    return config.evolution.mating_pool == "growing" and config.strategy not in ("random", "aco")
 
 
 def describe_lag(config: SearchConfig, limits: WorkerConfig) -> list[str]:

@@ -13,12 +13,13 @@ from typing import Any
 
 from jaxevo.config import SearchConfig, WorkerConfig, replace
 from jaxevo.datasets import Images, SearchData, load_search_data, load_test_data, open_dataset
+from jaxevo.datasets.arrays import NAME as ARRAYS
 from jaxevo.datasets.dataset import Dataset
 from jaxevo.datasets.splits import training_subset
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.machine import default_preset
-from jaxevo.run.configuration import ARRAYS, continued_config, make_config, with_genomes
+from jaxevo.run.configuration import continued_config, make_config, with_genomes
 from jaxevo.run.drawn import within_bounds
 from jaxevo.run.lag import settle_lag
 from jaxevo.run.quick_preset import fit_to_machine, read_options

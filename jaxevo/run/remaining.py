@@ -12,10 +12,10 @@ from itertools import islice
 import numpy as np
 
 from jaxevo.config import SearchConfig, TrainingConfig
-from jaxevo.run.lag import waits
 from jaxevo.run.ledger import Ledger
 from jaxevo.run.records import Candidate, Retraining
 from jaxevo.stopwatch import Stopwatch
+from jaxevo.strategies.registry import waits
 
 _RECENT = 20  # trainings: at earlier ones networks were smaller, or other jobs took the processor
 _RESERVE = 1.2  # on the time that what follows the search should take: the winner may be large

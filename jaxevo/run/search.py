@@ -242,8 +242,6 @@ def _explore_and_choose(
         dispatcher.withdraw()  # candidates that a search which ends early no longer needs
         choosing = (task.config, ledger, dispatcher.evaluate_first)
         best = rank_best(*choosing, ranked=ranked, reporter=reporter)
-        # Without fresh trainings both would have the fitness that they were selected for.
-        again = compare and task.config.retrain_best and task.config.retrain_seeds
-        first = best_of_first_generation(*choosing, reporter=reporter) if again else None
+        first = best_of_first_generation(*choosing, reporter=reporter) if compare else None
     remaining.chosen = True
     return Choice(tuple(best), first)

@@ -18,6 +18,13 @@ from jaxevo.strategies.pareto import ParetoEvolution
 from jaxevo.strategies.random_search import RandomSearch
 from jaxevo.strategies.regularized import RegularizedEvolution
 
+_AT_ONCE = ("random", "aco")  # draw a whole generation without the fitness of its members
+
+
+def waits(config: SearchConfig) -> bool:
+    """Whether a candidate is drawn by the fitness of those before it in its generation."""
+    return config.evolution.mating_pool == "growing" and config.strategy not in _AT_ONCE
+
 
 def make_strategy(
     config: SearchConfig, fits: Fits | None = None, *, own_fitness: bool = False

@@ -143,10 +143,15 @@ def moving_average(
 
     A decay of 0 gives the last values.
     """
-    decay = jnp.minimum(decay, (1 + step) / (10 + step))
+    decay = jnp.minimum(decay, first_decay(step))
     return jax.tree.map(
         lambda a, w: jnp.where(decay > 0, decay * a + (1 - decay) * w, w), average, values
     )
+
+
+def first_decay(step: Any) -> Any:
+    """The most that the decay of a moving average may be at a step, a number or an array."""
+    return (1 + step) / (10 + step)
 
 
 def draw_epoch(

@@ -22,11 +22,21 @@ from jaxevo.config import STRATEGY_KINDS, SearchConfig, replace
 from jaxevo.errors import InputError
 from jaxevo.search_space.genome import Layout
 from jaxevo.search_space.genome_files import pack
-from jaxevo.strategies.registry import initial_genomes, make_strategy
+from jaxevo.strategies.registry import initial_genomes, make_strategy, waits
 
 
 def test_every_strategy_is_tested():
     assert set(KINDS) == set(STRATEGY_KINDS)
+
+
+@pytest.mark.parametrize("pool", ["growing", "survivors"])
+@pytest.mark.parametrize("name", KINDS)
+def test_what_waits_for_fitness_hands_out_one_at_a_time(name: str, pool: str):
+    strategy = make(strategy=name, mating_pool=pool)
+    for _ in range(len(strategy.ask())):  # the first generation waits for nothing
+        step(strategy, table_fitness)
+    config = replace(SearchConfig(), {"strategy": name, "mating_pool": pool})
+    assert (len(strategy.ask()) == 1) == waits(config)
 
 
 @pytest.mark.parametrize("name", KINDS)
