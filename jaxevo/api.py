@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxevo.config import (
+    FRONT_KINDS,
     LAYOUT_BOUNDS,
     ColonyConfig,
     EvolutionConfig,
@@ -287,7 +288,7 @@ def evolve(
             "give settings of the strategy only"
         )
     begin = search_settings("paper", strategy, "paper", num_images=1)
-    if begin["strategy"] == "nsga2":
+    if begin["strategy"] in FRONT_KINDS:
         raise InputError(
             f"strategy={strategy} minimises the size of networks, and here there are none; choose "
             "another one"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.config import SearchConfig, replace
+from jaxevo.config import FRONT_KINDS, SearchConfig, replace
 from jaxevo.run.changes import settle_changes
 from jaxevo.run.choose import rank_best
 from jaxevo.run.explore import Explorer
@@ -100,11 +100,11 @@ def race_outcome(genome: Genome, seed: Seed, rival: Rival | None) -> Outcome:
     return Outcome(float(np.exp(-loss)), loss=loss, losses=losses)
 
 
-STRATEGIES = ("rea", "aging", "random", "aco", "guided", "nsga2")
+STRATEGIES = ("rea", "aging", "random", "aco", "guided", "nsga2", "guided_front")
 
 
 def config_of(strategy: str, **settings: object) -> SearchConfig:
-    genes = {"min_channels": 1} if strategy == "nsga2" else {}
+    genes = {"min_channels": 1} if strategy in FRONT_KINDS else {}
     return replace(SMALL, {"strategy": strategy, "num_ants": 6} | genes | settings)
 
 

@@ -16,6 +16,7 @@ from jaxevo.strategies.aging import AgingEvolution
 from jaxevo.strategies.ant_colony import AntColony
 from jaxevo.strategies.base import Strategy
 from jaxevo.strategies.guided import GuidedEvolution
+from jaxevo.strategies.guided_front import GuidedFront
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.pareto import ParetoEvolution
 from jaxevo.strategies.random_search import RandomSearch
@@ -40,12 +41,14 @@ KINDS = {
     "aco": AntColony,
     "guided": GuidedEvolution,
     "nsga2": ParetoEvolution,
+    "guided_front": GuidedFront,
 }
 VARIANTS: list[dict[str, Any]] = [
     *({"strategy": name} for name in KINDS),
     {"strategy": "aging", "mating_pool": "survivors"},
     {"strategy": "guided", "mating_pool": "survivors"},
     {"strategy": "nsga2", "mating_pool": "survivors"},
+    {"strategy": "guided_front", "mating_pool": "survivors"},
     {"strategy": "rea", "crossover": False},
     {"strategy": "rea", "stagnation_avoidance": False},
     # Less and more than a generation under way.
@@ -62,11 +65,13 @@ VARIANTS: list[dict[str, Any]] = [
     {"strategy": "nsga2", "vary_conv_kind": True},
     {"strategy": "guided", "min_channel_multiplier": 1},
     {"strategy": "nsga2", "min_channel_multiplier": 1, "vary_conv_kind": True},
+    {"strategy": "guided_front", "min_channel_multiplier": 1, "vary_conv_kind": True},
 ]
 
 
 def make(seed: int = 0, **settings: Any) -> Strategy:
-    return make_strategy(replace(SearchConfig(), SMALL | settings | {"seed": seed}))
+    config = replace(SearchConfig(), SMALL | settings | {"seed": seed})
+    return make_strategy(config, cost=kernel_sizes)
 
 
 def count_conv_3x3(genome: Genome) -> float:

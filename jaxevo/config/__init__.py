@@ -10,13 +10,14 @@ from jaxevo.config.evolution import (
 )
 from jaxevo.config.fields import check_known, flatten, leaf_fields, replace
 from jaxevo.config.network import CONV_KINDS, NetworkConfig
-from jaxevo.config.search import ENGINES, STRATEGY_KINDS, SearchConfig
+from jaxevo.config.search import ENGINES, FRONT_KINDS, STRATEGY_KINDS, SearchConfig
 from jaxevo.config.training import TrainingConfig
 from jaxevo.config.workers import WorkerConfig
 
 __all__ = [
     "CONV_KINDS",
     "ENGINES",
+    "FRONT_KINDS",
     "LAYOUT_BOUNDS",
     "MAX_LAYOUT",
     "MAX_NODES",

@@ -52,6 +52,12 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "guided": {"strategy": "guided", "fitness": "speed", "racing": 0.07},
     # The front is what is kept.
     "nsga2": {"strategy": "nsga2", "keep": 6, "retrain_best": 6},
+    "guided_front": {
+        "strategy": "guided_front",
+        "fitness": "likelihood",
+        "keep": 6,
+        "retrain_best": 6,
+    },
     "rea_no_crossover": {"strategy": "rea", "crossover": False},
     "rea_no_avoidance": {"strategy": "rea", "stagnation_avoidance": False},
     "rea_b3": {"strategy": "rea", "min_nodes": 3, "max_nodes": 3},

@@ -16,7 +16,8 @@ from jaxevo.config.fields import (
 from jaxevo.config.network import NetworkConfig
 from jaxevo.config.training import TrainingConfig
 
-STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided", "nsga2")
+STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided", "nsga2", "guided_front")
+FRONT_KINDS = ("nsga2", "guided_front")  # these minimise a cost too
 COSTS = ("parameters", "multiply_adds")
 FITNESSES = ("accuracy", "likelihood", "speed")
 CLASS_WEIGHTS = ("none", "balanced")
@@ -33,7 +34,7 @@ class SearchConfig:
         "rea: the paper's; aging: mutation only, the oldest dies (Real et al. 2018); random: no "
         "selection; aco: ant colony (DeepSwarm, Byla and Pang 2019); guided: a model of fitness "
         "chooses and ranks; nsga2: a front of networks, none fitter and smaller than another (Deb "
-        "et al. 2002). All try P + F G candidates",
+        "et al. 2002); guided_front: the same with a model. All try P + F G candidates",
         STRATEGY_KINDS,
     )
     fitness: str = setting(
@@ -44,7 +45,9 @@ class SearchConfig:
         FITNESSES,
     )
     minimize: str = setting(
-        "parameters", "nsga2: what is minimised while the fitness is maximised", COSTS
+        "parameters",
+        "nsga2 and guided_front: what is minimised while the fitness is maximised",
+        COSTS,
     )
     max_trainings: int = setting(
         0,
@@ -182,7 +185,7 @@ class SearchConfig:
             rule="racing goes by losses; use fitness=speed, or leave racing at 0",
         )
         check(
-            self.strategy != "nsga2",
+            not self.seeks_front,
             "strategy",
             self.strategy,
             rule="racing would end all small networks; use another, or leave racing at 0",
@@ -194,6 +197,11 @@ class SearchConfig:
             rule="racing ends trainings one by one; use candidates_per_step=1, or leave racing "
             "at 0",
         )
+
+    @property
+    def seeks_front(self) -> bool:
+        """True if a cost is minimised while the fitness is maximised."""
+        return self.strategy in FRONT_KINDS
 
     @property
     def layout_genes(self) -> bool:
@@ -225,7 +233,7 @@ class SearchConfig:
 
     def cost(self, parameters: int, multiply_adds: int) -> int | None:
         """What such a network costs; None where the search minimises nothing."""
-        if self.strategy != "nsga2":
+        if not self.seeks_front:
             return None
         return parameters if self.minimize == "parameters" else multiply_adds
 

@@ -94,7 +94,7 @@ def pictures(run: Run, known: int | None = None) -> dict[str, Callable[[], Figur
         )
     if run.best is not None:
         found["progress"] = lambda: draw_progress(run)
-        if run.config.strategy == "nsga2":
+        if run.config.seeks_front:
             found["front"] = lambda: draw_front(run)
         else:
             found["sizes"] = lambda: draw_sizes(run)

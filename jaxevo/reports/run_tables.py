@@ -113,7 +113,7 @@ def operators(run: Run) -> Table:
 
 def front(run: Run) -> Table | None:
     """The trained networks of the front; None without two objectives, or before the end."""
-    if run.result is None or run.config.strategy != "nsga2":
+    if run.result is None or not run.config.seeks_front:
         return None
     found = front_document(run.result, run.config, run.candidates)
     rows = [

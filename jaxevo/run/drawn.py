@@ -33,7 +33,12 @@ def within_bounds(
 
 def bounded_strategy(config: SearchConfig, complexity: Callable[[Genome], Complexity]) -> Strategy:
     """A search's strategy, which draws genomes within the bounds on size. Raises `InputError`."""
-    return make_strategy(config, within_bounds(config, complexity))
+
+    def cost(genome: Genome) -> int | None:
+        size = complexity(genome)
+        return config.cost(size.parameters, size.multiply_adds)
+
+    return make_strategy(config, within_bounds(config, complexity), cost)
 
 
 def check_drawn(

@@ -100,7 +100,7 @@ class Finisher:
         self._write_genome(self.workdir.best_genome, winner, test_accuracy=result.test_accuracy)
         worth = [accuracy_line(result), *worth_lines(result), *class_lines(result)]
         self._write_card(self.workdir.best_weights, classifier, *worth)
-        if self.config.strategy == "nsga2":
+        if self.config.seeks_front:
             front = front_document(result, self.config, self.ledger.candidates)
             write_json(self.workdir.front, front)
         write_json(self.workdir.result, result.to_dict())

@@ -96,3 +96,27 @@ def hypervolume(points: Sequence[Point], most: float) -> float:
             area += best * (here - low)
             best, low = fitness, here
     return (area + best * (reference - low)) / reference
+
+
+def gains(points: Sequence[Point], others: Sequence[Point]) -> np.ndarray:
+    """By how much each point alone would raise the front of the others.
+
+    It is the area between the two fronts, of fitness and of the logarithm of cost, up to the
+    highest cost of all. A point that raises nothing has the (negative) fitness that it lacks.
+    """
+    costs = np.log([cost + 1 for _, cost in others])
+    order = np.argsort(costs, kind="stable")
+    costs = costs[order]
+    front = np.maximum.accumulate(np.array([fitness for fitness, _ in others])[order])
+    own_costs = np.log([cost + 1 for _, cost in points])
+    most = max(costs[-1], own_costs.max())
+    found = []
+    for (fitness, _), cost in zip(points, own_costs, strict=True):
+        # What the others reach at this cost, and at each higher one. Cheaper than all of them, it
+        # is compared with the cheapest.
+        dearer = int(np.searchsorted(costs, cost, side="right"))
+        levels = front[max(dearer - 1, 0) :] if dearer else np.array([front[0], *front])
+        lacking = fitness - levels[0]
+        widths = np.diff([cost, *costs[dearer:], most])
+        found.append(lacking if lacking <= 0 else np.maximum(fitness - levels, 0) @ widths)
+    return np.array(found)

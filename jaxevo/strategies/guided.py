@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from jaxevo.config import EvolutionConfig, NetworkConfig
+from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome
+from jaxevo.strategies.evidence import Evidence
 from jaxevo.strategies.generational import Fits, Generational
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.linear_model import OWN_SHARE, FitnessPredictor
 
 PROPOSALS = 64  # genomes of which the model takes one
 RANDOM_SHARE = 0.5  # of the proposals; the others are offspring of the population
-MAX_KNOWN = 500  # individuals that the model is fitted to: the latest
 
 
 class GuidedEvolution(Generational):
@@ -43,39 +42,33 @@ class GuidedEvolution(Generational):
         *,
         initial: Sequence[Genome] = (),
         layouts: LayoutSpace | None = None,
-        own_share: float = OWN_SHARE["accuracy"],
-        network: NetworkConfig | None = None,
-        any_size: bool = False,
+        evidence: Evidence,
     ) -> None:
         super().__init__(config, seed, fits, initial=initial, layouts=layouts)
-        self._own_share = own_share
-        self._any_size = any_size  # of fitness
-        self._network = network or NetworkConfig()
-        self._known: list[Individual] = []  # what the model is fitted to, by id
-        self._fitted: tuple[list[int], FitnessPredictor] | None = None  # the last, by ids
+        self._evidence = evidence
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on from here, in plain values for JSON."""
-        return super().state_dict() | {"known": [each.to_dict() for each in self._known]}
+        return super().state_dict() | {"known": self._evidence.to_list()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on as the strategy that gave `state`."""
         super().load_state_dict(state)
-        self._fitted = None
-        self._known = [Individual.from_dict(data) for data in state["known"]]
+        self._evidence.load(state["known"])
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """The highest expected fitness first; of equals, the older."""
-        if len(self._known) < 2:
-            return super().ranked(individuals)
-        return self._by_expected(individuals, self._known[-MAX_KNOWN:])
+        known = self._evidence.latest()
+        return (
+            super().ranked(individuals) if len(known) < 2 else self._by_expected(individuals, known)
+        )
 
     def _by_expected(
         self, individuals: Iterable[Individual], known: list[Individual]
     ) -> list[Individual]:
         """The highest fitness first that the model of the `known` expects; of equals, the older."""
         listed = list(individuals)
-        expected = self._predictor(known).expected(listed)
+        expected = self._evidence.model(known).expected(listed)
         order = sorted(range(len(listed)), key=lambda k: (-expected[k], listed[k].id))
         return [listed[k] for k in order]
 
@@ -83,12 +76,7 @@ class GuidedEvolution(Generational):
         return self.config.mating_pool == "growing" and self.generation > 0
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
-        config = self.config
-        known = [
-            each
-            for each in self._known
-            if config.mating_pool == "growing" or each.generation < self.generation
-        ][-MAX_KNOWN:]
+        known = self._evidence.for_draw(self.generation)
         if self._draws_at_random() or len(known) < 2:
             return self._random(rng, new_id, random_genome)
         pool = self._by_expected(self._mating_pool(), known)
@@ -96,22 +84,12 @@ class GuidedEvolution(Generational):
         # Take the best by a model drawn from those that are possible, unless it is isomorphic to a
         # known one. Those that wait for their fitness are not looked at.
         taken = {each.genome.canonical_key() for each in known}
-        foretold = self._predictor(known).sample(rng, [each.genome for each in proposals])
+        foretold = self._evidence.model(known).sample(rng, [each.genome for each in proposals])
         for k in np.argsort(-foretold, kind="stable"):
             genome = proposals[k].genome
             if genome.canonical_key() not in taken and (self.fits is None or self.fits(genome)):
                 return proposals[k]
         return self._random(rng, new_id, random_genome)
-
-    def _predictor(self, known: list[Individual]) -> FitnessPredictor:
-        """The model of these individuals, fitted once for all candidates drawn by it."""
-        ids = [each.id for each in known]
-        if self._fitted is None or self._fitted[0] != ids:
-            predictor = FitnessPredictor(
-                known, self._own_share, self._network, any_size=self._any_size
-            )
-            self._fitted = ids, predictor
-        return self._fitted[1]
 
     def _propose(
         self, rng: np.random.Generator, new_id: int, pool: Sequence[Individual]
@@ -127,10 +105,7 @@ class GuidedEvolution(Generational):
         return self._offspring(rng, new_id, parents, op_prob=op_prob, edge_prob=edge_prob)
 
     def _note_evaluated(self, individual: Individual) -> None:
-        by_id = sorted([*self._known, individual], key=lambda each: each.id)
-        # Those of this generation push no older one out, as a candidate may be drawn without them.
-        older = [each for each in by_id if each.generation < self.generation]
-        self._known = older[-MAX_KNOWN:] + by_id[len(older) :]
+        self._evidence.add(individual, self.generation)
 
     def _select(self) -> None:
         """At the end of a generation the P of the highest expected fitness are the population."""

@@ -136,10 +136,15 @@ class FitnessPredictor:
         foretold = np.asarray(self._model.predict(self._scaled(rows)))
         return self._zero + self._unit * _rounded(foretold)
 
+    @property
+    def mean(self) -> float:
+        """Fitness of a genome whose features are the mean of all."""
+        return self._zero + self._unit * float(self._model.intercept_)
+
     def sample(self, rng: np.random.Generator, genomes: Sequence[Genome]) -> np.ndarray:
         """Fitness `[N]` by a model drawn from those that the data allow (Thompson 1933).
 
-        All less the same number and in the same unit, so that they can be compared.
+        All less the `mean` and in the same unit, so that they can be compared.
         """
         rows = self._rows(genomes)
         # The symmetric root is unique, where eigenvectors have the signs of the linear algebra at

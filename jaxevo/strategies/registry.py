@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 from jaxevo.config import CONV_KINDS, LAYOUT_BOUNDS, SearchConfig
 from jaxevo.config.fields import check
@@ -27,10 +29,15 @@ def waits(config: SearchConfig) -> bool:
 
 
 def make_strategy(
-    config: SearchConfig, fits: Fits | None = None, *, own_fitness: bool = False
+    config: SearchConfig,
+    fits: Fits | None = None,
+    cost: Callable[[Genome], int | None] | None = None,
+    *,
+    own_fitness: bool = False,
 ) -> Strategy:
-    """The strategy of a search, at its beginning; it draws only genomes that `fits` is true for.
+    """The strategy of a search, at its beginning.
 
+    It draws only genomes that `fits` is true for; `guided_front` needs the cost of genomes to draw.
     With `own_fitness` it is told the values of a caller's function in place of `config.fitness`.
 
     Raises `InputError` if the genomes to begin with cannot be used.
@@ -39,19 +46,19 @@ def make_strategy(
     if config.strategy == "aco":
         return AntColony(config.evolution, config.colony, config.seed, fits=fits, initial=initial)
     given = (config.evolution, config.seed, fits)
-    if config.strategy == "guided":
+    if config.strategy in ("guided", "guided_front"):
         # Here, as scikit-learn takes a second.
+        from jaxevo.strategies.evidence import Evidence
         from jaxevo.strategies.guided import GuidedEvolution
+        from jaxevo.strategies.guided_front import GuidedFront
         from jaxevo.strategies.linear_model import CALLER_SHARE, OWN_SHARE
 
-        return GuidedEvolution(
-            *given,
-            initial=initial,
-            layouts=layouts,
-            own_share=CALLER_SHARE if own_fitness else OWN_SHARE[config.fitness],
-            network=config.network,
-            any_size=own_fitness,
-        )
+        own_share = CALLER_SHARE if own_fitness else OWN_SHARE[config.fitness]
+        evidence = Evidence(config.evolution, own_share, config.network, any_size=own_fitness)
+        more: dict[str, Any] = {"initial": initial, "layouts": layouts, "evidence": evidence}
+        if config.strategy == "guided":
+            return GuidedEvolution(*given, **more)
+        return GuidedFront(*given, **more, cost=cost)
     kinds = {
         "rea": RegularizedEvolution,
         "aging": AgingEvolution,

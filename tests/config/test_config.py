@@ -189,7 +189,12 @@ REFUSED: list[tuple[type, str, Any, str]] = [
     (SearchConfig, "keep", 4, "only 3 of the best are trained again; raise retrain_best"),
     (SearchConfig, "max_consecutive_failures", 0, "the smallest value is 1"),
     (SearchConfig, "engine", "both", "choose one of auto, native, universal, compiled"),
-    (SearchConfig, "strategy", "annealing", "choose one of rea, aging, random, aco, guided, nsga2"),
+    (
+        SearchConfig,
+        "strategy",
+        "annealing",
+        "choose one of rea, aging, random, aco, guided, nsga2, guided_front",
+    ),
     (SearchConfig, "fitness", "loss", "choose one of accuracy, likelihood, speed"),
     (SearchConfig, "minimize", "latency", "choose one of parameters, multiply_adds"),
     (SearchConfig, "max_trainings", -1, "the smallest value is 0"),

@@ -33,6 +33,7 @@ def test_named_strategies():
         "aco",
         "guided",
         "nsga2",
+        "guided_front",
     }
     sizes = {
         name: (config.evolution.population_size, config.evolution.sample_size)

@@ -118,11 +118,12 @@ def summarize_strategy(name: str, pool: str) -> dict:
         "stagnation_start": 3,
         "stagnation_patience": 2,
     }
-    strategy = make_strategy(configs.replace(configs.SearchConfig(), STRATEGIES[name] | settings))
+    config = configs.replace(configs.SearchConfig(), STRATEGIES[name] | settings)
+    strategy = make_strategy(config, cost=length)
     told = []
     while candidates := strategy.ask():
         for candidate in candidates:
-            cost = sum(map(len, candidate.genome.to_dict().values())) if name == "nsga2" else None
+            cost = length(candidate.genome) if config.seeks_front else None
             evaluated = dataclasses.replace(candidate, fitness=table_fitness(candidate), cost=cost)
             told.append(evaluated.to_dict())
             strategy.tell(evaluated)
@@ -133,6 +134,11 @@ def summarize_strategy(name: str, pool: str) -> dict:
         "best": strategy.best.id,
         "events": [event.kind for event in strategy.events],
     }
+
+
+def length(genome) -> int:
+    """A cost in place of the number of parameters."""
+    return sum(map(len, genome.to_dict().values()))
 
 
 def table_fitness(candidate) -> float | None:

@@ -392,7 +392,7 @@ class Countdown:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("asked", [0, 1, 7])
 def test_a_search_whose_time_is_over_stops_there_also_when_resumed(tmp_path, strategy, asked):
-    config = config_of(strategy, mating_pool="survivors")
+    config = config_of(strategy, mating_pool="survivors", seed=1)
     reporter = Silent()
     fields = {"out_of_time": Countdown(asked), "reporter": reporter}
     winner = explore_and_choose(tmp_path, config, **fields)

@@ -12,6 +12,7 @@ from jaxevo.strategies.dominance import (
     crowding,
     dominates,
     fronts,
+    gains,
     hypervolume,
     knee,
 )
@@ -79,3 +80,33 @@ def test_the_hypervolume_is_the_area_below_the_staircase():
     below = [any(f >= y and c <= x for f, c in points) for y, x in zip(fitness, cost, strict=True)]
     # Five standard deviations of the share are 0.018 at most.
     assert hypervolume(points, reference) == pytest.approx(np.mean(below), abs=0.018)
+
+
+def test_gains_by_hand():
+    # Costs are such that the logarithms of cost + 1 are 0, 1, 2 and 3.
+    costs = [math.exp(k) - 1 for k in range(4)]
+    front = [(0.5, costs[1]), (0.7, costs[2]), (0.4, costs[2])]
+    points = [
+        (0.6, costs[1]),  # raises 0.5 to 0.6 until cost 2
+        (0.8, costs[1]),  # 0.3 until cost 2, then 0.1 until 3
+        (0.6, costs[2]),  # lacks 0.1
+        (0.9, costs[3]),  # raises nothing before the highest cost of all
+        (0.6, costs[0]),  # cheaper than all: 0.1 until 1, where it is compared with 0.5, and 0.1
+        (0.5, costs[1]),  # equal to a known one
+    ]
+    assert gains(points, front) == pytest.approx([0.1, 0.4, -0.1, 0.0, 0.2, 0.0])
+
+
+def test_gains_are_differences_of_hypervolumes():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        others = [
+            (float(f), float(c)) for f, c in zip(rng.random(9), rng.integers(5, 99, 9), strict=True)
+        ]
+        others.append((0.0, 1.0))  # so that no point is cheaper than all
+        others.append((0.0, 100.0))
+        point = (float(rng.random()), float(rng.integers(5, 99)))
+        (found,) = gains([point], others)
+        more = hypervolume([*others, point], 100) - hypervolume(others, 100)
+        assert max(found, 0) == pytest.approx(more * math.log(101), abs=1e-12)
+        assert (found > 0) == (more > 1e-12)

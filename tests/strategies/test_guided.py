@@ -11,7 +11,7 @@ from scipy.stats import wilcoxon
 
 from jaxevo.config import NetworkConfig
 from jaxevo.search_space.genome import Genome
-from jaxevo.strategies import guided
+from jaxevo.strategies import evidence
 from jaxevo.strategies.base import Strategy
 from jaxevo.strategies.linear_model import features
 
@@ -89,7 +89,7 @@ def test_a_fitness_that_the_model_knows_exactly_ends_no_search():
 
 
 def test_what_is_forgotten_does_not_depend_on_the_order_of_telling(monkeypatch):
-    monkeypatch.setattr(guided, "MAX_KNOWN", 8)
+    monkeypatch.setattr(evidence, "_MOST", 8)
 
     def history(backwards: bool) -> list[str]:
         strategy = make(0, strategy="guided", mating_pool="survivors", **SETTINGS)
