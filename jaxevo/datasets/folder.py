@@ -182,6 +182,7 @@ def _list_classes(
             f"{folder} has {len(classes)} class folders, and {fewest} are needed: "
             + (f"name {inner}, or {remedy}" if inner else remedy)
         )
+    _check_apart(classes, folder)
     for label, class_folder in enumerate(classes):
         if any(unicodedata.category(c) in ("Cc", "Cs") for c in class_folder.name):
             raise DataError(
@@ -201,6 +202,18 @@ def _list_classes(
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise DataError(f"{folder} has two folders whose names look alike, {twice}: join them")
     return _Listing(folder, tuple(paths), np.array(labels, np.int32), names)
+
+
+def _check_apart(classes: Sequence[pathlib.Path], folder: pathlib.Path) -> None:
+    """Raises `DataError` for links by which the same images would be of two classes."""
+    places: dict[pathlib.Path, pathlib.Path] = {}
+    for path in classes:
+        place = path.resolve()
+        if folder.resolve().is_relative_to(place):
+            raise DataError(f"{path} is a link to a folder that it lies in: remove it")
+        if place in places:
+            raise DataError(f"{places[place]} and {path} are the same folder: remove one of them")
+        places[place] = path
 
 
 def _list_images(

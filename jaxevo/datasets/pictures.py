@@ -105,7 +105,12 @@ def decode(
             image.draft(None, (2 * width, 2 * height))
         shown = ImageOps.exif_transpose(image)
         if shown.mode in _DEEP:
-            return np.asarray(shown)[..., None], None
+            values = np.asarray(shown)
+            if not np.isfinite(values).all():
+                raise DataError(
+                    f"{picture} cannot be read: it has values that are not finite; {REMEDY}"
+                )
+            return values[..., None], None
         grey = shown.mode in _GREY
         if not shown.has_transparency_data:
             pixels = np.asarray(shown.convert("L" if grey else "RGB"))

@@ -118,6 +118,33 @@ def test_unreadable_files_are_all_named_or_skipped(tmp_path: pathlib.Path) -> No
     )
 
 
+def test_pixels_that_are_no_numbers_are_unreadable(tmp_path: pathlib.Path) -> None:
+    fractions = np.random.default_rng(0).random((20, 5, 5), np.float32)
+    for number, image in enumerate(fractions):
+        if number == 3:
+            image[2, 2] = np.nan
+        path = tmp_path / "ab"[number % 2] / f"{number:02}.tiff"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(image).save(path)
+    data_error(lambda: load_train_data(str(tmp_path)), "03.tiff", "not finite", "skip_unreadable")
+    data = load_search_data(str(tmp_path), options=ReadOptions(skip_unreadable=True))
+    read = np.concatenate([data.train.images, data.validation.images])
+    kept = np.round(np.delete(fractions, 3, axis=0) * 255)
+    assert len(read) < 20 and {int(image.sum()) for image in read} <= set(kept.sum((1, 2)))
+
+
+def test_images_are_of_one_class(tmp_path: pathlib.Path) -> None:
+    write_folder(tmp_path / "own", make_images(8, (5, 5)), make_labels(8, 2))
+    link = tmp_path / "own" / "c"
+    link.symlink_to(tmp_path / "own" / "a")
+    data_error(lambda: load_train_data(str(tmp_path / "own")), "own/a and", "c are the same folder")
+    for target in (tmp_path / "own", tmp_path):
+        link.unlink()
+        link.symlink_to(target)
+        words = (link, "remove it") if target != tmp_path else (link, "")
+        data_error(lambda: load_train_data(str(tmp_path / "own")), *words)
+
+
 def test_files_passed_over_are_named(tmp_path: pathlib.Path) -> None:
     write_folder(tmp_path / "training", make_images(20, (9, 9)), make_labels(20, 2))
     write_folder(tmp_path / "testing", make_images(6, (9, 9), 1), make_labels(6, 2))
