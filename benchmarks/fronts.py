@@ -28,8 +28,8 @@ from jaxevo.run.reporter import Silent
 from jaxevo.run.search import find_winner
 from jaxevo.run.workdir import Workdir
 
-# The first is what the others are compared with. Random genomes are rarely small, so the second has
-# a search of each bound, with an equal part of the trainings.
+# Random genomes are rarely small, so the second has a search of each bound, with an equal part of
+# the trainings.
 WAYS = ("random", "random, each bound", "nsga2", "guided_front")
 REPEATS = 3  # trainings of a network
 WIDEST = {"channels": 16, "num_normal_cells": 3, "dropout_rate": 0.0}
@@ -54,12 +54,12 @@ def jobs(options: argparse.Namespace, bench: Bench) -> Iterator[tuple[dict[str, 
             def run(strategy=strategy, seed=seed):
                 found = candidates(options, strategy, seed)
                 networks = []
-                for bound in options.bounds:
-                    genome, fitness = fittest(found, bound)
+                for best in (fittest(found, bound) for bound in options.bounds):
+                    genome = best.individual.genome
                     seeds = [(99, seed, repeat) for repeat in range(REPEATS)]
                     ends = [bench.curve(genome, final, each, whole=True)[-1] for each in seeds]
-                    size = bench.builder.complexity(genome).parameters
-                    networks.append({"parameters": size, "fitness": fitness, "ends": ends})
+                    about = {"parameters": best.parameters, "fitness": best.fitness}
+                    networks.append(about | {"genome": genome.to_dict(), "ends": ends})
                 return {"networks": networks}
 
             yield {"strategy": strategy, "seed": seed, "bounds": options.bounds}, run
@@ -106,14 +106,13 @@ def search(
     return [each for each in candidates if each.fitness is not None]
 
 
-def fittest(candidates: list[Any], bound: int) -> tuple[Any, float]:
-    """Genome and fitness of the fittest within a bound on parameters."""
+def fittest(candidates: list[Any], bound: int) -> Any:
+    """The fittest candidate within a bound on parameters; of equals, the first."""
     within = [each for each in candidates if each.parameters <= bound]
-    best = max(within, key=lambda each: (each.fitness, -each.id))
-    return best.individual.genome, best.fitness
+    return max(within, key=lambda each: each.fitness)
 
 
-def table(lines: list[dict[str, Any]], bounds: list[int]) -> str:
+def table(lines: list[dict[str, Any]], bounds: list[int], ways: list[str]) -> str:
     """A row a bound and way, with the differences from the first way's; at last all bounds."""
     rows = [
         "| bound | strategy | seeds | parameters | accuracy | cross entropy | difference "
@@ -124,7 +123,7 @@ def table(lines: list[dict[str, Any]], bounds: list[int]) -> str:
     places = [[k] for k in range(len(bounds))] + [list(range(len(bounds)))]
     for place in places:
         first: dict[int, float] = {}
-        for way in WAYS:
+        for way in ways:
             scores = {
                 line["key"]["seed"]: _means([line["networks"][k] for k in place])
                 for line in lines
@@ -136,16 +135,20 @@ def table(lines: list[dict[str, Any]], bounds: list[int]) -> str:
             own = np.array([*scores.values()])
             gaps = np.array([scores[seed][2] - first[seed] for seed in scores if seed in first])
             name = f"{bounds[place[0]]:,}" if len(place) == 1 else "all"
-            tests = "| | |"
-            if gaps.any():
-                (_, by_ranks), (_, by_t) = wilcoxon(gaps), ttest_1samp(gaps, 0.0)
-                tests = f"{gaps.mean():+.4f} | {by_ranks:.2g} | {by_t:.2g} |"
             rows.append(
                 f"| {name} | {way} | {len(own)} | {own[:, 0].mean():,.0f} "
                 f"| {own[:, 1].mean():.2%} ± {100 * own[:, 1].std(ddof=1):.2f} "
-                f"| {own[:, 2].mean():.4f} ± {own[:, 2].std(ddof=1):.4f} | {tests}"
+                f"| {own[:, 2].mean():.4f} ± {own[:, 2].std(ddof=1):.4f} | {_tests(gaps)}"
             )
     return "\n".join(rows)
+
+
+def _tests(gaps: np.ndarray) -> str:
+    """The mean of paired differences and two p-values; nothing of a way with itself."""
+    if not gaps.any():
+        return "| | |"
+    (_, by_ranks), (_, by_t) = wilcoxon(gaps), ttest_1samp(gaps, 0.0)
+    return f"{gaps.mean():+.4f} | {by_ranks:.2g} | {by_t:.2g} |"
 
 
 def _means(networks: list[dict[str, Any]]) -> tuple[float, float, float]:
@@ -166,7 +169,13 @@ def main() -> None:
     parser.add_argument("--candidate_epochs", type=int, default=6)
     parser.add_argument("--candidate_examples", type=int, help="images of an epoch")
     parser.add_argument("--epochs", type=int, default=40, help="of the networks that are found")
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument(
+        "--ways",
+        nargs="*",
+        choices=WAYS,
+        default=list(WAYS),
+        help="the others are compared with the first",
+    )
     parser.add_argument("--workdir", type=pathlib.Path, default=pathlib.Path("fronts"))
     options = parser.parse_args()
     options.workdir.mkdir(parents=True, exist_ok=True)
@@ -175,7 +184,7 @@ def main() -> None:
         options.dataset, options.data_dir, network=network, examples=0, validation=0.2
     )
     lines = train_missing(options.workdir / "found.jsonl", jobs(options, bench))
-    print(table(lines, options.bounds))
+    print(table(lines, options.bounds, options.ways))
 
 
 if __name__ == "__main__":
