@@ -17,8 +17,8 @@ from conftest import REPOSITORY
 PACKAGE = REPOSITORY / "jaxevo"
 
 # Modules of the package itself that any wing may import.
-COMMON = {"checked", "config", "errors", "extras", "files", "intervals", "machine", "seeds"}
-COMMON |= {"stopwatch", "versions"}
+COMMON = {"checked", "config", "console", "errors", "extras", "files", "intervals", "machine"}
+COMMON |= {"seeds", "stopwatch", "versions"}
 
 # What a wing may import beside those and itself. Arrows go down this list only.
 ALLOWED: dict[str, set[str]] = {
@@ -50,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
 ALLOWED_COMMON: dict[str, set[str]] = {
     "checked": {"errors", "files"},
     "config": {"errors"},
+    "console": set(),
     "errors": set(),
     "extras": {"errors"},
     "files": {"errors"},

@@ -23,6 +23,7 @@ from typing import Any
 from absl import flags, logging
 from rich.console import Console
 
+from jaxevo.console import say
 from jaxevo.errors import InputError, explained, printable
 from jaxevo.files import default_cache_dir
 
@@ -104,11 +105,6 @@ def safe_output() -> Iterator[None]:
             sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def say(console: Console, text: str) -> None:
-    """Prints words as they are."""
-    console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def status(console: Console, text: str) -> AbstractContextManager[Any]:

@@ -19,9 +19,9 @@ from rich.markdown import Markdown
 
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
-from jaxevo.commands.command import say
 from jaxevo.config import SearchConfig, WorkerConfig, leaf_fields
 from jaxevo.config.presets import STRATEGIES
+from jaxevo.console import say
 
 FLAGS = flags.FLAGS
 WHEN_INTERRUPTED = "nothing is lost: give the same command to go on"

@@ -30,9 +30,9 @@ from rich.console import Console
 
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
-from jaxevo.commands.command import say
 from jaxevo.config import RESIZE_METHODS, NetworkConfig, SearchConfig, TrainingConfig
 from jaxevo.config.presets import MODELS, RECIPES
+from jaxevo.console import say
 from jaxevo.datasets import load_training_data
 from jaxevo.errors import InputError
 from jaxevo.extras import need

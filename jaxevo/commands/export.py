@@ -23,8 +23,8 @@ from rich.console import Console
 
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
-from jaxevo.commands.command import say
 from jaxevo.commands.export_weights import export_weights
+from jaxevo.console import say
 from jaxevo.errors import InputError
 from jaxevo.extras import need
 from jaxevo.files import check_file_place, check_place, write_text

@@ -9,7 +9,7 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo.commands import command
-from jaxevo.commands.command import say
+from jaxevo.console import say
 from jaxevo.extras import need
 from jaxevo.files import write_bytes
 

@@ -20,9 +20,9 @@ from rich.console import Console
 
 from jaxevo.commands import command
 from jaxevo.commands import flags as shared
-from jaxevo.commands.command import say
 from jaxevo.config import SearchConfig, WorkerConfig, flatten, leaf_fields, replace
 from jaxevo.config.presets import DEFAULT_STRATEGIES, STRATEGIES
+from jaxevo.console import say
 from jaxevo.errors import InputError, explained, reason
 
 if TYPE_CHECKING:  # imported late, as they bring JAX

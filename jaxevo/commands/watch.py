@@ -15,7 +15,7 @@ from absl import flags
 from rich.console import Console
 
 from jaxevo.commands import command
-from jaxevo.commands.command import say
+from jaxevo.console import say
 from jaxevo.errors import InputError
 from jaxevo.files import home_expanded
 from jaxevo.run.workdir import Workdir

@@ -6,6 +6,7 @@ All searches have the same number of trainings.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxevo.config import SearchConfig, WorkerConfig, flatten, replace
+from jaxevo.console import say
 from jaxevo.errors import InputError
 from jaxevo.experiments.parts import (
     HERE,
@@ -159,9 +161,6 @@ def make_searches(comparison: Comparison, limits: WorkerConfig, console: Console
     Raises like `make_parts`.
     """
 
-    def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
-
     with shared_place(comparison.path, limits) as place:
         setup = SearchSetup(comparison, place)
         jobs = []
@@ -169,7 +168,7 @@ def make_searches(comparison: Comparison, limits: WorkerConfig, console: Console
             path = comparison.folder(name, config.seed)
             if not Workdir(path).result.exists():
                 jobs.append(Job(str(path), setup, (name, config)))
-        return make_parts(jobs, limits, say=say)
+        return make_parts(jobs, limits, say=functools.partial(say, console))
 
 
 def run_comparison(

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from jaxevo.config import SearchConfig, replace
 from jaxevo.config.presets import MODELS, RECIPES
+from jaxevo.console import say
 from jaxevo.datasets import Images, load_training_data
 from jaxevo.experiments.parts import PartFailedError
 from jaxevo.experiments.scored_images import load_tests
@@ -88,7 +89,7 @@ class Reproduction:
 
     def say(self, text: str) -> None:
         """A line."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        say(self.console, text)
 
     def shape(self, task: DataPair) -> tuple[int, int, int]:
         """Height, width and channels of the images trained on."""

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from jaxevo.console import say
 from jaxevo.reports import summary
 from jaxevo.run.reader import Run, load_run
 from jaxevo.run.words import percent, result_lines
@@ -52,7 +53,7 @@ def follow(
     if not console.is_terminal:  # where the display ends without a line's end
         console.print()
     for line in result_lines(result):
-        console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        say(console, line)
 
 
 def display(run: Run, height: int) -> Group:

@@ -15,7 +15,6 @@ from jaxevo.run.words import format_duration, percent
 
 MAX_ROWS = 2500  # of candidates: a page with so many is smaller than a megabyte
 _MAX_CHARACTERS = 120  # of what others wrote, such as the reason of a failure
-_MISTAKES = 5  # of a class
 # Parts of a run's header that stand elsewhere on its page.
 _ELSEWHERE = {"state", "images", "result", "search"}
 
@@ -134,8 +133,7 @@ def classes(run: Run) -> Table:
     """How well each class is known; without rows where that is not known."""
     rows = []
     for row in summary.class_scores(run):
-        wrong = [f"{name} ({n:,})" for name, n in row.taken_for.items() if name != row.name]
-        listed = ", ".join(wrong[:_MISTAKES])
+        listed = row.frequent_mistakes()
         words = (shortened(row.name), f"{row.images:,}", percent(row.accuracy), shortened(listed))
         rows.append(words)
     columns = ("class", "images", "accuracy", "most often taken for")

@@ -21,6 +21,8 @@ from jaxevo.run.records import PARTS, Candidate
 from jaxevo.run.words import accuracy_line, worth_lines
 from jaxevo.strategies.individual import Individual
 
+_MISTAKES = 5  # of a class that are named
+
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
@@ -44,6 +46,11 @@ class ClassScore:
     images: int
     accuracy: float | None  # None for a class without images
     taken_for: dict[str, int]  # images by class, the most frequent first
+
+    def frequent_mistakes(self) -> str:
+        """The most frequent other classes, with their counts."""
+        wrong = [f"{name} ({n:,})" for name, n in self.taken_for.items() if name != self.name]
+        return ", ".join(wrong[:_MISTAKES]) + (", ..." if len(wrong) > _MISTAKES else "")
 
 
 @dataclasses.dataclass(frozen=True)

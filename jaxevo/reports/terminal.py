@@ -22,7 +22,6 @@ from jaxevo.strategies.individual import Individual
 
 BAR = 18  # characters of the longest bar
 MAX_CLASSES = 30  # in a table: of more, the weakest are shown
-MISTAKES = 5  # of a class
 LINEAGE_DEPTH = 6  # generations of ancestors in a tree: more do not fit side by side
 
 
@@ -72,7 +71,7 @@ def print_classes(run: Run, console: Console) -> None:
         return
     # Else the weakest classes, and the most frequent mistakes of each.
     order = sorted(range(len(scores)), key=lambda k: scores[k].accuracy or 0.0)[:MAX_CLASSES]
-    rows = [(*about[k], _counted(scores[k])) for k in order]
+    rows = [(*about[k], scores[k].frequent_mistakes()) for k in order]
     title = "CLASSES  the weakest first, with the classes that they are taken for (images)"
     show(console, title, "<|images|accuracy|<taken for", rows=rows)
 
@@ -87,12 +86,6 @@ def _matrix(scores: Sequence[summary.ClassScore], width: int) -> list[list[str]]
     # Two characters lie between two columns.
     needed = sum(2 + max(map(len, column)) for column in columns) + len("images  accuracy  ")
     return matrix if needed <= width else None
-
-
-def _counted(row: summary.ClassScore) -> str:
-    """The most frequent mistakes."""
-    wrong = [f"{name} ({number:,})" for name, number in row.taken_for.items() if name != row.name]
-    return ", ".join(wrong[:MISTAKES]) + (", ..." if len(wrong) > MISTAKES else "")
 
 
 def print_kept(run: Run, console: Console) -> None:
