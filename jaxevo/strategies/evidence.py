@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxevo.config import EvolutionConfig, NetworkConfig
+from jaxevo.strategies.generational import Generational
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.linear_model import FitnessPredictor
 
@@ -69,3 +70,23 @@ class Evidence:
         """Takes the individuals that `to_list` gave in place of its own."""
         self._individuals = [Individual.from_dict(data) for data in listed]
         self._fitted = None
+
+
+class LearningStrategy(Generational):
+    """A strategy with evidence, which takes each individual and outlives an interruption."""
+
+    def __init__(self, *common: Any, evidence: Evidence, **more: Any) -> None:
+        super().__init__(*common, **more)
+        self._evidence = evidence
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to go on from here, in plain values for JSON."""
+        return super().state_dict() | {"known": self._evidence.to_list()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on as the strategy that gave `state`."""
+        super().load_state_dict(state)
+        self._evidence.load(state["known"])
+
+    def _note_evaluated(self, individual: Individual) -> None:
+        self._evidence.add(individual, self.generation)

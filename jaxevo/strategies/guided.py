@@ -8,23 +8,18 @@ decided by the fitness that is to be expected, not by the one draw of it that wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from jaxevo.config import EvolutionConfig
-from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome
-from jaxevo.strategies.evidence import Evidence
-from jaxevo.strategies.generational import Fits, Generational
+from jaxevo.strategies.evidence import LearningStrategy
 from jaxevo.strategies.individual import Individual
 
 PROPOSALS = 64  # genomes of which the model takes one
 RANDOM_SHARE = 0.5  # of the proposals; the others are offspring of the population
 
 
-class GuidedEvolution(Generational):
+class GuidedEvolution(LearningStrategy):
     """P random individuals, then offspring which a model takes from many proposals.
 
     Proposals are random genomes and, as in `RegularizedEvolution`, mutated crossovers of the
@@ -33,28 +28,6 @@ class GuidedEvolution(Generational):
     fitness among the P before and those born since. With `mating_pool="survivors"` the model of a
     generation is fitted to the generations before it, so that all F can be evaluated at once.
     """
-
-    def __init__(
-        self,
-        config: EvolutionConfig,
-        seed: int,
-        fits: Fits | None = None,
-        *,
-        initial: Sequence[Genome] = (),
-        layouts: LayoutSpace | None = None,
-        evidence: Evidence,
-    ) -> None:
-        super().__init__(config, seed, fits, initial=initial, layouts=layouts)
-        self._evidence = evidence
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on from here, in plain values for JSON."""
-        return super().state_dict() | {"known": self._evidence.to_list()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on as the strategy that gave `state`."""
-        super().load_state_dict(state)
-        self._evidence.load(state["known"])
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """The highest expected fitness first; of equals, the older."""
@@ -103,9 +76,6 @@ class GuidedEvolution(Generational):
         parents = [pool[int(k)] for k in drawn[:2]]
         op_prob, edge_prob = config.op_mutation_prob, config.edge_mutation_prob
         return self._offspring(rng, new_id, parents, op_prob=op_prob, edge_prob=edge_prob)
-
-    def _note_evaluated(self, individual: Individual) -> None:
-        self._evidence.add(individual, self.generation)
 
     def _select(self) -> None:
         """At the end of a generation the P of the highest expected fitness are the population."""

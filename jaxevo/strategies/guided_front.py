@@ -7,18 +7,15 @@ multiobjective optimization employing Gaussian processes*, there with other mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from jaxevo.config import EvolutionConfig
 from jaxevo.search_space.genome import Genome
-from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.dominance import crowded_order, gains
-from jaxevo.strategies.evidence import Evidence
-from jaxevo.strategies.generational import Fits
+from jaxevo.strategies.evidence import LearningStrategy
 from jaxevo.strategies.guided import PROPOSALS, RANDOM_SHARE
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.pareto import ParetoEvolution
@@ -26,46 +23,20 @@ from jaxevo.strategies.pareto import ParetoEvolution
 Cost = Callable[[Genome], int | None]
 
 
-class GuidedFront(ParetoEvolution):
+class GuidedFront(LearningStrategy, ParetoEvolution):
     """P random individuals, then offspring which a model takes from many proposals.
 
     Proposals are random genomes and, as in `ParetoEvolution`, mutated crossovers of the population.
     Who stays is decided as there, but by the fitness that is to be expected in place of the one
     draw of it that was measured.
 
-    Args:
-        config: The search's, as `seed`, `fits`, `initial` and `layouts` are.
-        seed: All random draws derive from it.
-        fits: Whether a genome is within the bounds on size.
-        initial: The first candidates' genomes.
-        layouts: That genomes may have.
-        evidence: Takes what is known of fitness.
-        cost: Of a genome. Only a search that is read again, which draws nothing, needs none.
+    Beside what every strategy takes it needs its `evidence`, and to draw candidates the `cost` of
+    a genome.
     """
 
-    def __init__(
-        self,
-        config: EvolutionConfig,
-        seed: int,
-        fits: Fits | None = None,
-        *,
-        initial: Sequence[Genome] = (),
-        layouts: LayoutSpace | None = None,
-        evidence: Evidence,
-        cost: Cost | None = None,
-    ) -> None:
-        super().__init__(config, seed, fits, initial=initial, layouts=layouts)
-        self._evidence = evidence
+    def __init__(self, *common: Any, cost: Cost | None = None, **more: Any) -> None:
+        super().__init__(*common, **more)
         self._cost = cost
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on from here, in plain values for JSON."""
-        return super().state_dict() | {"known": self._evidence.to_list()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on as the strategy that gave `state`."""
-        super().load_state_dict(state)
-        self._evidence.load(state["known"])
 
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """The one of the highest expected fitness, then the rest of the front, then the others."""
@@ -118,6 +89,3 @@ class GuidedFront(ParetoEvolution):
         )
         raised = gains([*zip(foretold, costs, strict=True)], [*expected])
         return proposals[int(np.argmax(raised))]
-
-    def _note_evaluated(self, individual: Individual) -> None:
-        self._evidence.add(individual, self.generation)
