@@ -15,8 +15,8 @@ Seed = tuple[int, ...]
 # The way in which generators come from seeds. A run keeps the number in its folder, and goes on
 # only with the same one. 1 (until version 0.3.0) gave one generator to several uses.
 STREAMS = 2
-# The same of searches by `guided` whose layouts are genes: since version 0.11 its model sees more
-# of them, and so draws otherwise.
+# The same of searches with a model of fitness whose layouts are genes: since version 0.11 the model
+# sees more of them, and so draws otherwise.
 GUIDED_LAYOUT_STREAMS = 3
 
 

@@ -10,7 +10,7 @@ from jaxevo.config.evolution import (
 )
 from jaxevo.config.fields import check_known, flatten, leaf_fields, replace
 from jaxevo.config.network import CONV_KINDS, NetworkConfig
-from jaxevo.config.search import ENGINES, FRONT_KINDS, STRATEGY_KINDS, SearchConfig
+from jaxevo.config.search import ENGINES, FRONT_KINDS, LEARNING_KINDS, STRATEGY_KINDS, SearchConfig
 from jaxevo.config.training import TrainingConfig
 from jaxevo.config.workers import WorkerConfig
 
@@ -19,6 +19,7 @@ __all__ = [
     "ENGINES",
     "FRONT_KINDS",
     "LAYOUT_BOUNDS",
+    "LEARNING_KINDS",
     "MAX_LAYOUT",
     "MAX_NODES",
     "RESIZE_METHODS",

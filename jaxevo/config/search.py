@@ -18,6 +18,7 @@ from jaxevo.config.training import TrainingConfig
 
 STRATEGY_KINDS = ("rea", "aging", "random", "aco", "guided", "nsga2", "guided_front")
 FRONT_KINDS = ("nsga2", "guided_front")  # these minimise a cost too
+LEARNING_KINDS = ("guided", "guided_front")  # these have a model of fitness
 COSTS = ("parameters", "multiply_adds")
 FITNESSES = ("accuracy", "likelihood", "speed")
 CLASS_WEIGHTS = ("none", "balanced")
@@ -41,7 +42,7 @@ class SearchConfig:
         "accuracy",
         "what candidates are selected by: accuracy on the validation images; likelihood, the "
         "geometric mean of the probabilities given to their true classes; speed of learning, exp "
-        "of minus the mean training loss of all epochs (guided has it)",
+        "of minus the mean training loss of all epochs. guided has speed, guided_front likelihood",
         FITNESSES,
     )
     minimize: str = setting(

@@ -205,7 +205,7 @@ def _list_classes(
 
 
 def _check_apart(classes: Sequence[pathlib.Path], folder: pathlib.Path) -> None:
-    """Raises `DataError` for links by which the same images would be of two classes."""
+    """Raises `DataError` for links to folders by which the same images would be of two classes."""
     places: dict[pathlib.Path, pathlib.Path] = {}
     for path in classes:
         place = path.resolve()
@@ -214,6 +214,9 @@ def _check_apart(classes: Sequence[pathlib.Path], folder: pathlib.Path) -> None:
         if place in places:
             raise DataError(f"{places[place]} and {path} are the same folder: remove one of them")
         places[place] = path
+    for place, path in places.items():
+        if outer := next((places[each] for each in place.parents if each in places), None):
+            raise DataError(f"{path} is a link to a folder inside {outer}: remove one of them")
 
 
 def _list_images(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jaxevo.checked import CheckedFields
-from jaxevo.config import DataConfig, SearchConfig, flatten, leaf_fields
+from jaxevo.config import LEARNING_KINDS, DataConfig, SearchConfig, flatten, leaf_fields
 from jaxevo.config.changes import can_change
 from jaxevo.config.presets import complete
 from jaxevo.errors import explained
@@ -282,8 +282,8 @@ class Workdir:
 
 def _streams(config: SearchConfig) -> int:
     """The number of the way in which a search draws."""
-    guided = config.strategy == "guided" and config.layout_genes
-    return GUIDED_LAYOUT_STREAMS if guided else STREAMS
+    learns = config.strategy in LEARNING_KINDS and config.layout_genes
+    return GUIDED_LAYOUT_STREAMS if learns else STREAMS
 
 
 def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> dict[str, str]:

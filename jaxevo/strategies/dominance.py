@@ -99,10 +99,12 @@ def hypervolume(points: Sequence[Point], most: float) -> float:
 
 
 def gains(points: Sequence[Point], others: Sequence[Point]) -> np.ndarray:
-    """By how much each point alone would raise the front of the others.
+    """By how much each point would raise the front of the others.
 
     It is the area between the two fronts, of fitness and of the logarithm of cost, up to the
-    highest cost of all. A point that raises nothing has the (negative) fitness that it lacks.
+    highest cost of all; so the dearest point of all gains 0 where it is fitter than the others.
+    What is less fit than the front at its cost has the (negative) fitness that it lacks; a point
+    cheaper than all others is compared with the cheapest of them.
     """
     costs = np.log([cost + 1 for _, cost in others])
     order = np.argsort(costs, kind="stable")

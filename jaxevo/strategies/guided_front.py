@@ -18,7 +18,7 @@ from jaxevo.strategies.dominance import crowded_order, gains
 from jaxevo.strategies.evidence import LearningStrategy
 from jaxevo.strategies.guided import PROPOSALS, RANDOM_SHARE
 from jaxevo.strategies.individual import Individual
-from jaxevo.strategies.pareto import ParetoEvolution
+from jaxevo.strategies.pareto import ParetoEvolution, point_of
 
 Cost = Callable[[Genome], int | None]
 
@@ -51,7 +51,7 @@ class GuidedFront(LearningStrategy, ParetoEvolution):
             return super().ranked(listed)
         expected = self._evidence.model(known).expected(listed)
         order = np.argsort(-expected, kind="stable")
-        points = [(float(expected[k]), float(listed[k].cost or 0)) for k in order]
+        points = [(float(expected[k]), point_of(listed[k])[1]) for k in order]
         return [listed[order[place]] for place in crowded_order(points)]
 
     def _draw(self, rng: np.random.Generator, new_id: int) -> Individual:
@@ -65,7 +65,7 @@ class GuidedFront(LearningStrategy, ParetoEvolution):
             else self._child(rng, new_id, pool)
             for _ in range(PROPOSALS)
         ]
-        # Leave out what is too large, and what is isomorphic to a candidate before.
+        # Leave out what is too large, or isomorphic to a known genome or to one that waits.
         taken = {each.genome.canonical_key() for each in (*known, *self._pending.values())}
         new = [
             each
@@ -83,9 +83,11 @@ class GuidedFront(LearningStrategy, ParetoEvolution):
         model = self._evidence.model(known)
         genomes = [each.genome for each in proposals]
         foretold = model.mean + model.sample(rng, genomes)
-        costs = [float(self._cost(genome) or 0) for genome in genomes]
-        expected = zip(
-            model.expected(known), (float(each.cost or 0) for each in known), strict=True
+        costs = [cost for genome in genomes if (cost := self._cost(genome)) is not None]
+        known_costs = [point_of(each)[1] for each in known]
+        raised = gains(
+            [*zip(foretold, costs, strict=True)],
+            [*zip(model.expected(known), known_costs, strict=True)],
         )
-        raised = gains([*zip(foretold, costs, strict=True)], [*expected])
-        return proposals[int(np.argmax(raised))]
+        # Rounded, as the last digits differ between processors.
+        return proposals[int(np.argmax(np.round(raised, 9)))]

@@ -37,7 +37,7 @@ class ParetoEvolution(Generational):
     def ranked(self, individuals: Iterable[Individual]) -> list[Individual]:
         """The fittest, then the rest of the front, the least crowded first, then the others."""
         listed = sorted(individuals, key=rank)
-        return [listed[place] for place in crowded_order([_point(each) for each in listed])]
+        return [listed[place] for place in crowded_order([point_of(each) for each in listed])]
 
     def _sequential(self) -> bool:
         return self.config.mating_pool == "growing" and self.generation > 0
@@ -85,6 +85,7 @@ def _check_cost(individual: Individual) -> None:
         raise ValueError(f"individual {individual.id} has a fitness and no cost")
 
 
-def _point(individual: Individual) -> Point:
+def point_of(individual: Individual) -> Point:
+    """Fitness and cost, which it must have."""
     assert individual.fitness is not None and individual.cost is not None
     return individual.fitness, individual.cost

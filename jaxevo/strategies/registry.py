@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from jaxevo.config import CONV_KINDS, LAYOUT_BOUNDS, SearchConfig
+from jaxevo.config import CONV_KINDS, LAYOUT_BOUNDS, LEARNING_KINDS, SearchConfig
 from jaxevo.config.fields import check
 from jaxevo.errors import InputError
 from jaxevo.search_space import genome_files
@@ -46,7 +46,7 @@ def make_strategy(
     if config.strategy == "aco":
         return AntColony(config.evolution, config.colony, config.seed, fits=fits, initial=initial)
     given = (config.evolution, config.seed, fits)
-    if config.strategy in ("guided", "guided_front"):
+    if config.strategy in LEARNING_KINDS:
         # Here, as scikit-learn takes a second.
         from jaxevo.strategies.evidence import Evidence
         from jaxevo.strategies.guided import GuidedEvolution

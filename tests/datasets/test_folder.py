@@ -138,11 +138,16 @@ def test_images_are_of_one_class(tmp_path: pathlib.Path) -> None:
     link = tmp_path / "own" / "c"
     link.symlink_to(tmp_path / "own" / "a")
     data_error(lambda: load_train_data(str(tmp_path / "own")), "own/a and", "c are the same folder")
-    for target in (tmp_path / "own", tmp_path):
+    inner = tmp_path / "own" / "a" / "inner"
+    inner.mkdir()
+    for target, words in (
+        (tmp_path / "own", "a folder that it lies in"),
+        (tmp_path, "a folder that it lies in"),
+        (inner, f"inside {inner.parent}"),
+    ):
         link.unlink()
         link.symlink_to(target)
-        words = (link, "remove it") if target != tmp_path else (link, "")
-        data_error(lambda: load_train_data(str(tmp_path / "own")), *words)
+        data_error(lambda: load_train_data(str(tmp_path / "own")), link, words)
 
 
 def test_files_passed_over_are_named(tmp_path: pathlib.Path) -> None:

@@ -14,6 +14,8 @@ from jaxevo.run.reader import load_run
 from jaxevo.run.workdir import Workdir
 from jaxevo.search_space.complexity import Complexity
 from jaxevo.search_space.genome import Genome
+from jaxevo.strategies import guided_front
+from jaxevo.strategies.dominance import gains
 
 
 def by_nodes(genome: Genome) -> Complexity:
@@ -38,6 +40,31 @@ def test_what_is_drawn_lies_within_the_bounds(strategy: str):
     bounded = config_of(strategy, max_parameters=600)
     drawn = bounded_strategy(bounded, by_nodes).ask()
     assert drawn and all(by_nodes(each.genome).parameters <= 600 for each in drawn)
+
+
+@pytest.mark.parametrize("minimize", ["parameters", "multiply_adds"])
+def test_a_model_of_a_front_is_told_what_is_minimised(monkeypatch, minimize: str):
+    config = config_of("guided_front", minimize=minimize, max_parameters=3000)
+    strategy = bounded_strategy(config, by_nodes)
+    asked: list[tuple[list[float], list[float]]] = []
+
+    def noted(points, others):
+        asked.append(([cost for _, cost in points], [cost for _, cost in others]))
+        return gains(points, others)
+
+    monkeypatch.setattr(guided_front, "gains", noted)
+    told: list[float] = []
+    while not strategy.done:
+        each = strategy.ask()[0]
+        size = by_nodes(each.genome)
+        cost = size.parameters if minimize == "parameters" else size.multiply_adds
+        if each.generation > 0:  # a model chose it among proposals of several sizes
+            costs, known = asked[-1]
+            assert cost in costs and max(costs) <= (3000 if minimize == "parameters" else 300)
+            assert sorted(known) == sorted(told)
+        told.append(float(cost))
+        strategy.tell(dataclasses.replace(each, fitness=cost / 9999, cost=cost))
+    assert any(len(set(costs)) > 1 for costs, _ in asked)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
