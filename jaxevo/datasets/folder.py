@@ -207,9 +207,10 @@ def _list_classes(
 def _check_apart(classes: Sequence[pathlib.Path], folder: pathlib.Path) -> None:
     """Raises `DataError` for links to folders by which the same images would be of two classes."""
     places: dict[pathlib.Path, pathlib.Path] = {}
+    around = folder.resolve()
     for path in classes:
         place = path.resolve()
-        if folder.resolve().is_relative_to(place):
+        if around.is_relative_to(place):
             raise DataError(f"{path} is a link to a folder that it lies in: remove it")
         if place in places:
             raise DataError(f"{places[place]} and {path} are the same folder: remove one of them")

@@ -22,6 +22,7 @@ from jaxevo.strategies.individual import Individual, is_valid, rank, select_surv
 MAX_DRAWS = 10_000  # for one candidate; the smallest tenth of genomes takes 43 at most
 
 Fits = Callable[[Genome], bool]  # whether a genome is within the bounds on size
+Cost = Callable[[Genome], int | None]  # what is minimised, of a genome; None where nothing is
 
 
 class Generational(abc.ABC):

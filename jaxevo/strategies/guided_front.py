@@ -7,20 +7,18 @@ multiobjective optimization employing Gaussian processes*, there with other mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from jaxevo.search_space.genome import Genome
 from jaxevo.search_space.variation import random_genome
 from jaxevo.strategies.dominance import crowded_order, gains
 from jaxevo.strategies.evidence import LearningStrategy
+from jaxevo.strategies.generational import Cost
 from jaxevo.strategies.guided import PROPOSALS, RANDOM_SHARE
 from jaxevo.strategies.individual import Individual
 from jaxevo.strategies.pareto import ParetoEvolution, point_of
-
-Cost = Callable[[Genome], int | None]
 
 
 class GuidedFront(LearningStrategy, ParetoEvolution):

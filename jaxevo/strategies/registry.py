@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 from jaxevo.config import CONV_KINDS, LAYOUT_BOUNDS, LEARNING_KINDS, SearchConfig
@@ -15,7 +14,7 @@ from jaxevo.search_space.layouts import LayoutSpace
 from jaxevo.strategies.aging import AgingEvolution
 from jaxevo.strategies.ant_colony import AntColony
 from jaxevo.strategies.base import Strategy
-from jaxevo.strategies.generational import Fits
+from jaxevo.strategies.generational import Cost, Fits
 from jaxevo.strategies.pareto import ParetoEvolution
 from jaxevo.strategies.random_search import RandomSearch
 from jaxevo.strategies.regularized import RegularizedEvolution
@@ -31,7 +30,7 @@ def waits(config: SearchConfig) -> bool:
 def make_strategy(
     config: SearchConfig,
     fits: Fits | None = None,
-    cost: Callable[[Genome], int | None] | None = None,
+    cost: Cost | None = None,
     *,
     own_fitness: bool = False,
 ) -> Strategy:
